@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace consonant {
+
+// One metadata value as GGUF has it. Integers of every width are int64 (a uint64 past its range is refused when read);
+// arrays hold one kind of element. Strings of a mapped file are views into it: a vocabulary of 262,144 tokens costs
+// no copies.
+struct MetaValue;
+using MetaInts = std::vector<int64_t>;
+using MetaFloats = std::vector<double>;
+using MetaBools = std::vector<bool>;
+using MetaStrings = std::vector<std::string_view>;
+struct MetaNested {  // array of arrays: legal in the format, used by no reader here; kept for `inspect`
+  std::vector<MetaValue> values;
+};
+
+enum class MetaType : uint8_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
+std::string_view name(MetaType type);
+
+struct MetaValue {
+  MetaType type;          // as stored; of the elements, for an array
+  bool is_array = false;
+  std::variant<int64_t, double, bool, std::string_view, MetaInts, MetaFloats, MetaBools, MetaStrings, MetaNested> value;
+
+  std::string describe() const;  // "array of i32 [512]", "string"
+};
+
+// Metadata of a model under GGUF's names, in file order. Readers ask for the kind they need; another kind stored there
+// is bad input that names the key and both kinds, never a reinterpretation.
+class Meta {
+ public:
+  // Refuses empty and duplicate keys.
+  void add(std::string key, MetaValue value);
+  void replace(std::string key, MetaValue value);  // `--override-kv`: adds or replaces
+
+  const MetaValue* find(std::string_view key) const;
+  bool has(std::string_view key) const { return find(key) != nullptr; }
+  const std::vector<std::pair<std::string, MetaValue>>& entries() const { return entries_; }
+
+  // Required values: bad input if absent.
+  int64_t integer(std::string_view key) const;  // any integer type
+  double number(std::string_view key) const;    // any integer or float type
+  bool boolean(std::string_view key) const;
+  std::string_view string(std::string_view key) const;
+  const MetaStrings& strings(std::string_view key) const;
+  const MetaInts& integers(std::string_view key) const;
+  const MetaFloats& numbers(std::string_view key) const;
+
+  // Optional ones: the fallback if absent, bad input if of another kind.
+  int64_t integer(std::string_view key, int64_t fallback) const;
+  double number(std::string_view key, double fallback) const;
+  bool boolean(std::string_view key, bool fallback) const;
+  std::string_view string(std::string_view key, std::string_view fallback) const;
+
+  // Keeps `text` alive as long as the metadata and returns the view: for values that come from JSON.
+  std::string_view keep(std::string text);
+
+  std::string source;  // the file or folder it came from, for messages
+
+ private:
+  std::vector<std::pair<std::string, MetaValue>> entries_;
+  std::vector<std::pair<uint64_t, uint32_t>> index_;  // hash to entry, sorted lazily or kept as the author likes
+  std::vector<std::unique_ptr<std::string>> kept_;
+};
+
+// KEY=TYPE:VALUE with TYPE int, float, bool or str, as `--override-kv` takes it.
+void apply_override(Meta& meta, std::string_view text);
+
+}  // namespace consonant

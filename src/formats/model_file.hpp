@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/meta.hpp"
+#include "tensor/host_tensor.hpp"
+
+namespace consonant {
+
+// A tensor of a model file under its GGUF name ("blk.0.attn_q.weight").
+struct StoredTensor {
+  std::string name;
+  DType type;
+  Sizes sizes;      // slowest dimension first
+  int64_t bytes;    // of its data in GGUF layout
+  // Reads the data. From a mapped file: a view, no copy. From a Hugging Face folder: renamed, and converted where the
+  // conventions differ (llama's q and k rows permuted, Gemma's norms + 1, experts stacked), which may allocate.
+  std::function<HostTensor()> load;
+};
+
+// What a model file holds, whatever format it came from: GGUF's metadata keys, GGUF's tensor names, layouts and
+// conventions.
+struct ModelFile {
+  std::shared_ptr<Meta> meta;
+  std::vector<StoredTensor> tensors;  // in file order
+  std::string format;                 // "GGUF v3", "Hugging Face folder", ...
+  std::vector<std::filesystem::path> files;
+  int64_t file_bytes = 0;             // of all files that hold tensors
+
+  const StoredTensor* find(std::string_view name) const;
+
+  // Lets the system drop the pages of the mapped files that `tensor` covers, once its data has been repacked elsewhere;
+  // reading it again brings them back.
+  std::function<void(const StoredTensor& tensor)> release = [](const StoredTensor&) {};
+};
+
+// Opens a GGUF file (v2 or v3, one part or all parts of a split one) or a Hugging Face folder. Bad input, with the path
+// and the reason, for anything else. Nothing of the tensors is read before it is asked for.
+ModelFile open_model(const std::filesystem::path& path);
+
+}  // namespace consonant
