@@ -13,7 +13,7 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wno-missing-field-initializers
-                    $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>)
+                    "$<$<CXX_COMPILER_ID:GNU>:-Wno-psabi;-Wno-restrict>")
 # Sums have one order everywhere: the compiler must not fuse a multiply and an add behind the source's back.
 add_compile_options(-ffp-contract=off)
 

@@ -30,7 +30,7 @@ enum class MetaType : uint8_t { u8, i8, u16, i16, u32, i32, f32, boolean, string
 std::string_view name(MetaType type);
 
 struct MetaValue {
-  MetaType type;          // as stored; of the elements, for an array
+  MetaType type;  // as stored; of the elements, for an array
   bool is_array = false;
   std::variant<int64_t, double, bool, std::string_view, MetaInts, MetaFloats, MetaBools, MetaStrings, MetaNested> value;
 
