@@ -32,10 +32,11 @@ enum class DType : uint8_t {
   q6_k,
   iq4_nl,
   iq4_xs,
-  mxfp4
+  mxfp4,
+  q8_x  // activations on their way into a product (tensor/activations.hpp); never stored in a file
 };
 
-inline constexpr int dtype_count = 23;
+inline constexpr int dtype_count = 24;
 
 struct DTypeInfo {
   std::string_view name;  // lower case, as `--type` and reports write it: "q4_k"
