@@ -6,8 +6,8 @@
 #include "tensor/fit.hpp"
 
 // The formats whose scales are worth a search. Super-blocks hold the scales of their sub-blocks as integers too. Their
-// encoders all go the same way: bring the elements to magnitudes up to 1, fit every sub-block alone, quantise the scales
-// that come out, then round the elements to what those quantised scales can reach.
+// encoders all go the same way: bring the elements to magnitudes up to 1, fit every sub-block alone, quantise the
+// scales that come out, then round the elements to what those quantised scales can reach.
 
 namespace consonant::encoding {
 
