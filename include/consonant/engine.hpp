@@ -13,17 +13,19 @@
 
 namespace consonant {
 
-// Errors of the library are consonant::Error (a std::runtime_error) with `exit_code(error)` as the design's table has it:
-// 2 wrong usage, 3 bad input, 4 the device can't run this, 5 bound reached, 6 stalled, 8 not enough memory, 1 the rest.
+// Errors of the library are consonant::Error (a std::runtime_error) with `exit_code(error)` as the design's table has
+// it: 2 wrong usage, 3 bad input, 4 the device can't run this, 5 bound reached, 6 stalled, 8 not enough memory, 1 the
+// rest.
 int exit_code(const std::exception& error);
 
 // How a model is loaded and run.
 struct EngineOptions {
-  std::string device = "auto";     // "auto", "cpu", "reference" (naive kernels in double: slow, the oracle)
-  int threads = 0;                 // 0: one a core that this process may use
-  std::string precision = "auto";  // "auto": quantised weights meet 8-bit activations; "f32": weights decoded, all sums in float32
-  std::string kv = "";             // cache type "f16", "f32", "q8_0"; empty: f16, or f32 with precision "f32"
-  int64_t context = 0;             // positions a sequence may hold; 0: the model's own
+  std::string device = "auto";  // "auto", "cpu", "reference" (naive kernels in double: slow, the oracle)
+  int threads = 0;              // 0: one a core that this process may use
+  std::string precision =
+      "auto";           // "auto": quantised weights meet 8-bit activations; "f32": weights decoded, all sums in float32
+  std::string kv = "";  // cache type "f16", "f32", "q8_0"; empty: f16, or f32 with precision "f32"
+  int64_t context = 0;  // positions a sequence may hold; 0: the model's own
   std::vector<std::string> override_kv;  // KEY=TYPE:VALUE, applied to the file's metadata before anything reads it
 };
 
@@ -61,7 +63,7 @@ struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: up to what the context leaves
   std::vector<std::string> stop;
   bool ignore_eos = false;
-  double deadline = 0;      // seconds; 0: none
+  double deadline = 0;  // seconds; 0: none
   bool logprobs = false;
 };
 
@@ -71,9 +73,9 @@ struct Timings {
 };
 
 struct Generation {
-  std::string text;              // whole characters; without the stop string and the end token
-  std::vector<int32_t> tokens;   // generated ones, the end token included
-  std::vector<float> logprobs;   // of each token, natural log, of the raw logits' softmax; if asked for
+  std::string text;             // whole characters; without the stop string and the end token
+  std::vector<int32_t> tokens;  // generated ones, the end token included
+  std::vector<float> logprobs;  // of each token, natural log, of the raw logits' softmax; if asked for
   StopReason stop_reason = StopReason::end_token;
   Timings timings;
 };
@@ -109,10 +111,11 @@ class Engine {
   virtual std::vector<int32_t> tokenize(std::string_view text, const TokenizeOptions& options = {}) const = 0;
   virtual std::string detokenize(std::span<const int32_t> tokens, bool special = true) const = 0;
 
-  // Text of a conversation by the model's own template, or by `source` if it isn't empty. `variables` is a JSON object with
-  // the template's variables ("messages", "tools", "add_generation_prompt", ...); special tokens that it lacks come from the model.
-  // `now`: ISO time for the template's clock; empty: now.
-  virtual std::string render_chat(std::string_view variables, std::string_view source = {}, std::string_view now = {}) const = 0;
+  // Text of a conversation by the model's own template, or by `source` if it isn't empty. `variables` is a JSON object
+  // with the template's variables ("messages", "tools", "add_generation_prompt", ...); special tokens that it lacks
+  // come from the model. `now`: ISO time for the template's clock; empty: now.
+  virtual std::string render_chat(std::string_view variables, std::string_view source = {},
+                                  std::string_view now = {}) const = 0;
 
   virtual std::unique_ptr<Session> session() = 0;
 };
@@ -122,9 +125,10 @@ class Session {
  public:
   virtual ~Session() = default;
 
-  // Continues from `prompt`, which is the whole sequence so far: the longest prefix that the cache already holds is reused,
-  // the rest is read, and new tokens follow. Throws for an empty prompt or one that doesn't fit the context.
-  virtual Generation generate(std::span<const int32_t> prompt, const GenerateOptions& options, const OnText& on_text = {}) = 0;
+  // Continues from `prompt`, which is the whole sequence so far: the longest prefix that the cache already holds is
+  // reused, the rest is read, and new tokens follow. Throws for an empty prompt or one that doesn't fit the context.
+  virtual Generation generate(std::span<const int32_t> prompt, const GenerateOptions& options,
+                              const OnText& on_text = {}) = 0;
 
   // Stops a running generate from another thread or a signal handler.
   virtual void cancel() noexcept = 0;

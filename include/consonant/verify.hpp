@@ -16,9 +16,10 @@ struct RecordOptions {
   std::string options_text;       // the command line's options, for the header
 };
 
-// Runs the model and writes a recording: safetensors with `tokens` [n] int32, `logits` [n, vocab] float32, each tapped node
-// under its name, and in the header device, model_sha256, version, options and positive_control. The positive control runs the
-// same tokens twice and with another number of threads: anything but bit-equality is an error and nothing is written.
+// Runs the model and writes a recording: safetensors with `tokens` [n] int32, `logits` [n, vocab] float32, each tapped
+// node under its name, and in the header device, model_sha256, version, options and positive_control. The positive
+// control runs the same tokens twice and with another number of threads: anything but bit-equality is an error and
+// nothing is written.
 void record(Engine& engine, const RecordOptions& options, const std::string& path);
 
 struct NodeComparison {
@@ -30,14 +31,15 @@ struct NodeComparison {
 
 struct Comparison {
   double worst_cosine = 1, max_abs = 0;
-  int64_t decisions = 0, disagreements = 0;  // argmax of logits rows; a disagreement lies outside the reference's tie margin
+  int64_t decisions = 0,
+          disagreements = 0;  // argmax of logits rows; a disagreement lies outside the reference's tie margin
   std::string first_divergent_node, source;
   std::vector<NodeComparison> nodes;
   bool agree = true;
 };
 
-// Compares two recordings of the same tokens: `a` is the reference. Different tokens or shapes are bad input; a recording
-// without a passed positive control is never reported as agreement.
+// Compares two recordings of the same tokens: `a` is the reference. Different tokens or shapes are bad input; a
+// recording without a passed positive control is never reported as agreement.
 Comparison compare(const std::string& a, const std::string& b);
 
 }  // namespace consonant

@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t huge_page = int64_t{2} << 20;
 
 std::byte* map_zeroed(int64_t bytes) {
-  void* p = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* p = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw_error(Exit::memory, "no memory: {} bytes", bytes);
   return static_cast<std::byte*>(p);
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -30,7 +33,7 @@ enum class MetaType : uint8_t { u8, i8, u16, i16, u32, i32, f32, boolean, string
 std::string_view name(MetaType type);
 
 struct MetaValue {
-  MetaType type;          // as stored; of the elements, for an array
+  MetaType type;  // as stored; of the elements, for an array
   bool is_array = false;
   std::variant<int64_t, double, bool, std::string_view, MetaInts, MetaFloats, MetaBools, MetaStrings, MetaNested> value;
 
@@ -70,8 +73,15 @@ class Meta {
   std::string source;  // the file or folder it came from, for messages
 
  private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view key) const { return std::hash<std::string_view>{}(key); }
+  };
+
+  const MetaValue& get(std::string_view key) const;
+
   std::vector<std::pair<std::string, MetaValue>> entries_;
-  std::vector<std::pair<uint64_t, uint32_t>> index_;  // hash to entry, sorted lazily or kept as the author likes
+  std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;  // key to entry
   std::vector<std::unique_ptr<std::string>> kept_;
 };
 

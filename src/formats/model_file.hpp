@@ -17,8 +17,8 @@ namespace consonant {
 struct StoredTensor {
   std::string name;
   DType type;
-  Sizes sizes;      // slowest dimension first
-  int64_t bytes;    // of its data in GGUF layout
+  Sizes sizes;    // slowest dimension first
+  int64_t bytes;  // of its data in GGUF layout
   // Reads the data. From a mapped file: a view, no copy. From a Hugging Face folder: renamed, and converted where the
   // conventions differ (llama's q and k rows permuted, Gemma's norms + 1, experts stacked), which may allocate.
   std::function<HostTensor()> load;
@@ -31,7 +31,7 @@ struct ModelFile {
   std::vector<StoredTensor> tensors;  // in file order
   std::string format;                 // "GGUF v3", "Hugging Face folder", ...
   std::vector<std::filesystem::path> files;
-  int64_t file_bytes = 0;             // of all files that hold tensors
+  int64_t file_bytes = 0;  // of all files that hold tensors
 
   const StoredTensor* find(std::string_view name) const;
 

@@ -38,8 +38,8 @@ std::string short_weight_name(std::string_view name) {
 
 }  // namespace
 
-std::shared_ptr<Node> make_node(OpId op, std::string_view label, std::vector<Tensor> inputs, std::vector<Output> outputs,
-                                std::any attributes, Location location) {
+std::shared_ptr<Node> make_node(OpId op, std::string_view label, std::vector<Tensor> inputs,
+                                std::vector<Output> outputs, std::any attributes, Location location) {
   auto node = std::make_shared<Node>();
   node->op = op;
   node->name = scope + std::string(label);

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <any>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/location.hpp"
@@ -31,6 +33,13 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
+// A value and the place that used it: what an operator takes as its left operand, since operators have no defaults.
+struct Located {
+  Tensor value;
+  Location at;
+  Located(Tensor value, Location at = Location::current()) : value(std::move(value)), at(at) {}
+};
+
 // What a node makes. `strides` are in elements and say where the value lies in the storage of the node that made it.
 struct Output {
   DType type = DType::f32;
@@ -48,8 +57,9 @@ struct Node {
   Location location;
   std::vector<Tensor> inputs;
   std::vector<Output> outputs;
-  std::any attributes;               // of the op's own type
-  std::vector<std::string> covers;   // names of the nodes a fused node stands for, in order; empty if none
+  std::any attributes;              // of the op's own type
+  std::string key;                  // nodes with equal op, inputs and key (not empty) make equal values: kept once
+  std::vector<std::string> covers;  // names of the nodes a fused node stands for, in order; empty if none
 
   template <class T>
   const T& attr() const {
@@ -76,8 +86,8 @@ struct StateAttr {
 };
 
 // Makes a node; its name is the present scope, `label` and the name of its weight input, if any.
-std::shared_ptr<Node> make_node(OpId op, std::string_view label, std::vector<Tensor> inputs, std::vector<Output> outputs,
-                                std::any attributes, Location location);
+std::shared_ptr<Node> make_node(OpId op, std::string_view label, std::vector<Tensor> inputs,
+                                std::vector<Output> outputs, std::any attributes, Location location);
 Tensor input(std::string name, DType type, const Shape& shape);
 Tensor weight(std::string name, DType type, const Shape& shape, int index);
 Tensor state(StateKind kind, int layer, DType type, const Shape& shape);

@@ -31,7 +31,7 @@ class Shape {
   int64_t count() const;
   int64_t rows() const { return last() == 0 ? 0 : count() / last(); }
 
-  Shape with_last(int64_t size) const;    // the last size replaced
+  Shape with_last(int64_t size) const;  // the last size replaced
   Shape with_lead(int64_t size, Axis axis) const;
   bool operator==(const Shape&) const = default;
 

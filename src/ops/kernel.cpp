@@ -11,7 +11,10 @@ namespace consonant {
 
 std::string_view op_name(OpId op) {
   static constexpr std::string_view names[] = {
-      "input", "weight", "state", "view",
+      "input",
+      "weight",
+      "state",
+      "view",
 #define OP(name) #name,
 #include "ops/all.def"
 #undef OP

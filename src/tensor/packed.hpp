@@ -14,9 +14,9 @@ enum class Layout : uint8_t {
   rows8,  // eight rows interleaved, so that a vector lane is a row and every load is whole and aligned
 };
 
-// A matrix [rows, k] in rows8: groups of eight rows, one after another, each `group_bytes` long; the last group is padded
-// with zero rows. Groups are independent, so threads pack and read them freely.
-// What a group holds is documented, a type at a time, in packed.cpp.
+// A matrix [rows, k] in rows8: groups of eight rows, one after another, each `group_bytes` long; the last group is
+// padded with zero rows. Groups are independent, so threads pack and read them freely. What a group holds is
+// documented, a type at a time, in packed.cpp.
 struct PackedShape {
   DType type;
   int64_t rows, k;
@@ -29,8 +29,8 @@ struct PackedShape {
 // Bad input if a row of k elements isn't whole blocks of `type`.
 PackedShape packed_shape(DType type, int64_t rows, int64_t k);
 
-// Packs groups `first` to `last` (exclusive) of plain rows at `plain` (as in the file; no alignment asked) into `packed`,
-// the start of the whole packed matrix.
+// Packs groups `first` to `last` (exclusive) of plain rows at `plain` (as in the file; no alignment asked) into
+// `packed`, the start of the whole packed matrix.
 void pack_groups(const PackedShape& shape, const std::byte* plain, std::byte* packed, int64_t first, int64_t last);
 
 // One row as floats: bit-equal to decode_row of the plain row.

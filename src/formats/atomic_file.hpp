@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace consonant {
+
+// A file being written under a temporary name beside its target. `commit` gives it the target's name; without it
+// nothing of the target changes and the temporary file is removed.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path target);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  void write_zeros(int64_t count);
+  int64_t written() const { return written_; }
+
+  void commit();
+
+ private:
+  void flush();
+
+  std::filesystem::path target_, temporary_;
+  std::vector<std::byte> pending_;
+  int64_t written_ = 0;
+  int fd_ = -1;
+};
+
+}  // namespace consonant

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/model_file.hpp"
+
+#include <system_error>
+
+#include "base/error.hpp"
+#include "formats/gguf.hpp"
+#include "formats/mapped_file.hpp"
+
+namespace consonant {
+
+namespace {
+
+// The first bytes as a person can read them: `"PK\x03\x04"`.
+std::string first_bytes(const MappedFile& file) {
+  std::string out = "\"";
+  for (const char c : file.text().substr(0, 4)) {
+    if (c >= ' ' && c <= '~' && c != '"' && c != '\\')
+      out += c;
+    else
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return out + '"';
+}
+
+}  // namespace
+
+const StoredTensor* ModelFile::find(std::string_view name) const {
+  for (const StoredTensor& t : tensors)
+    if (t.name == name) return &t;
+  return nullptr;
+}
+
+ModelFile open_model(const std::filesystem::path& path) {
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
+    bad_input("{}: is a folder, and holds no config.json of a Hugging Face model", path.string());
+  const auto file = MappedFile::open(path);
+  if (is_gguf(*file)) return open_gguf(path);
+  bad_input("{}: is no model that can be read: a GGUF file begins with \"GGUF\", this one with {}", path.string(),
+            first_bytes(*file));
+}
+
+}  // namespace consonant
