@@ -79,10 +79,10 @@ WeightStore::WeightStore(const std::vector<WeightSource>& sources, DeviceKind de
         const int64_t rows = std::min(packed.rows, last * 8) - first * 8;
         check_finite_scales(source.name, source.type, {from, static_cast<size_t>(rows * row)}, packed.k);
         pack_groups(packed, tensor.bytes.data(), to, first, last);
+        source.release({from, static_cast<size_t>(rows * row)});
       });
       views_.push_back({to, source.type, out.shape, out.strides, Layout::rows8});
     }
-    source.release();
   }
 }
 

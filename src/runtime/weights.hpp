@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct WeightSource {
   DType type;
   Sizes sizes;
   std::function<HostTensor()> load;
-  std::function<void()> release;
+  std::function<void(std::span<const std::byte> part)> release;  // of the loaded bytes
 };
 
 // The weights of a model in a device's memory, each in the layout that the device's kernels read. Vectors are float32
