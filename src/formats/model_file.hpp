@@ -40,7 +40,6 @@ struct ModelFile {
   // elsewhere; reading them again brings them back. Nothing happens to bytes that aren't mapped.
   std::function<void(std::span<const std::byte> part)> release = [](std::span<const std::byte>) {};
 };
-};
 
 // Opens a GGUF file (v2 or v3, one part or all parts of a split one) or a Hugging Face folder. Bad input, with the path
 // and the reason, for anything else. Nothing of the tensors is read before it is asked for.
