@@ -13,7 +13,7 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wno-missing-field-initializers
-                    $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>)
+                    "$<$<CXX_COMPILER_ID:GNU>:-Wno-psabi;-Wno-restrict>")
 # Sums have one order everywhere: the compiler must not fuse a multiply and an add behind the source's back.
 add_compile_options(-ffp-contract=off)
 
@@ -23,6 +23,7 @@ if(CONSONANT_SANITIZE)
 endif()
 if(CONSONANT_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
+  add_custom_target(fuzzers)  # all of them
 endif()
 
 find_program(CCACHE ccache)
@@ -30,9 +31,37 @@ if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
+# Where tools/fetch_model.py puts the real models; a test of one that isn't there skips by name.
+if(DEFINED ENV{XDG_CACHE_HOME})
+  set(default_models $ENV{XDG_CACHE_HOME}/consonant/models)
+else()
+  set(default_models $ENV{HOME}/.cache/consonant/models)
+endif()
+set(CONSONANT_MODELS ${default_models} CACHE PATH "Folder of the real models that some tests use")
+
+# Two build trees can be tested in one run of ctest, so the names of a sanitizer's tests begin with it.
+function(consonant_test_name out name)
+  if(CONSONANT_SANITIZE)
+    set(name "${CONSONANT_SANITIZE}: ${name}")
+  endif()
+  set(${out} "${name}" PARENT_SCOPE)
+endfunction()
+
+# What every test program may name: its fixtures, the real models, the source tree.
+function(consonant_test_settings target)
+  target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest_main ${RAPIDCHECK_LIBRARY})
+  target_include_directories(${target} PRIVATE ${RAPIDCHECK_INCLUDE})
+  target_compile_definitions(${target} PRIVATE CONSONANT_TEST_DATA="${CONSONANT_TEST_DATA}"
+                                               CONSONANT_MODELS="${CONSONANT_MODELS}"
+                                               CONSONANT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_dependencies(${target} test_data)
+  consonant_test_name(prefix "")
+  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 120 TEST_PREFIX "${prefix}" PROPERTIES TIMEOUT 300)
+endfunction()
+
 # consonant_folder(name [DEPS targets...] [TEST_DEPS targets...])
-# A library `consonant_<name>` of every source in the folder, `test_<name>` of every *.test.cpp in it and
-# `fuzz_<x>` of every x.fuzz.cpp when fuzzing is on.
+# A library `consonant_<name>` of every source in the folder, `test_<name>` of every *.test.cpp in it, and of every x.fuzz.cpp
+# `fuzz_<x>` when fuzzing is on, else `replay_<x>`, which a test runs over the saved inputs in tests/corpus/<x>.
 function(consonant_folder name)
   cmake_parse_arguments(ARG "" "" "DEPS;TEST_DEPS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
@@ -52,21 +81,23 @@ function(consonant_folder name)
   endif()
   if(tests AND CONSONANT_TESTS)
     add_executable(test_${name} ${tests})
-    target_link_libraries(test_${name} PRIVATE consonant_${name} ${ARG_TEST_DEPS} GTest::gmock GTest::gtest_main
-                                               ${RAPIDCHECK_LIBRARY})
-    target_include_directories(test_${name} PRIVATE ${RAPIDCHECK_INCLUDE})
-    target_compile_definitions(test_${name} PRIVATE CONSONANT_TEST_DATA="${CONSONANT_TEST_DATA}"
-                                                    CONSONANT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    add_dependencies(test_${name} test_data)
-    gtest_discover_tests(test_${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300)
+    target_link_libraries(test_${name} PRIVATE consonant_${name} ${ARG_TEST_DEPS})
+    consonant_test_settings(test_${name})
   endif()
-  if(CONSONANT_FUZZ)
-    foreach(fuzzer ${fuzzers})
-      get_filename_component(base ${fuzzer} NAME)
-      string(REPLACE ".fuzz.cpp" "" base ${base})
+  foreach(fuzzer ${fuzzers})
+    get_filename_component(base ${fuzzer} NAME)
+    string(REPLACE ".fuzz.cpp" "" base ${base})
+    if(CONSONANT_FUZZ)
       add_executable(fuzz_${base} ${fuzzer})
       target_link_libraries(fuzz_${base} PRIVATE consonant_${name} ${ARG_TEST_DEPS})
       target_link_options(fuzz_${base} PRIVATE -fsanitize=fuzzer)
-    endforeach()
-  endif()
+      add_dependencies(fuzzers fuzz_${base})
+    elseif(CONSONANT_TESTS)
+      add_executable(replay_${base} ${fuzzer} ${CMAKE_SOURCE_DIR}/tests/replay.cpp)
+      target_link_libraries(replay_${base} PRIVATE consonant_${name} ${ARG_TEST_DEPS})
+      consonant_test_name(corpus "corpus.${base}")
+      add_test(NAME "${corpus}" COMMAND replay_${base} ${CMAKE_SOURCE_DIR}/tests/corpus/${base})
+      set_tests_properties("${corpus}" PROPERTIES TIMEOUT 300)
+    endif()
+  endforeach()
 endfunction()

@@ -12,14 +12,14 @@ namespace consonant {
 // Exit codes of the program; every Error carries the one it ends the program with.
 enum class Exit : int {
   done = 0,
-  failed = 1,       // at run time
-  usage = 2,        // wrong options
-  input = 3,        // bad model, audio or text
-  device = 4,       // the device can't run this model: what, and why
-  bound = 5,        // a generation reached its bound without ending
-  stalled = 6,      // the device stalled or was lost
-  disagree = 7,     // backends disagree (verify)
-  memory = 8,       // not enough memory, said before loading
+  failed = 1,    // at run time
+  usage = 2,     // wrong options
+  input = 3,     // bad model, audio or text
+  device = 4,    // the device can't run this model: what, and why
+  bound = 5,     // a generation reached its bound without ending
+  stalled = 6,   // the device stalled or was lost
+  disagree = 7,  // backends disagree (verify)
+  memory = 8,    // not enough memory, said before loading
   interrupted = 130
 };
 

@@ -10,14 +10,33 @@ namespace consonant {
 // Element types of tensors. The quantised ones are ggml's block formats: `block` consecutive elements of a row share
 // `block_bytes` bytes (formats: ggml's quantisation notes; MXFP4: OCP Microscaling 1.0).
 enum class DType : uint8_t {
-  f32, f16, bf16, f64,
-  i8, i16, i32, i64, u8, boolean,
-  q8_0, q4_0, q4_1, q5_0, q5_1,
-  q2_k, q3_k, q4_k, q5_k, q6_k,
-  iq4_nl, iq4_xs, mxfp4
+  f32,
+  f16,
+  bf16,
+  f64,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  boolean,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  iq4_nl,
+  iq4_xs,
+  mxfp4,
+  q8_x  // activations on their way into a product (tensor/activations.hpp); never stored in a file
 };
 
-inline constexpr int dtype_count = 23;
+inline constexpr int dtype_count = 24;
 
 struct DTypeInfo {
   std::string_view name;  // lower case, as `--type` and reports write it: "q4_k"

@@ -36,7 +36,8 @@ inline Half to_half(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x), sign = bits >> 16 & 0x8000, rest = bits & 0x7FFFFFFF;
   if (rest > 0x7F800000) return {static_cast<uint16_t>(sign | 0x7E00 | (rest >> 13 & 0x3FF))};
   if (rest >= 0x477FF000) return {static_cast<uint16_t>(sign | 0x7C00)};  // rounds past 65504: infinity
-  if (rest < 0x38800000) {  // below 2^-14: count units of 2^-24; adding 2^-1 puts them in the low mantissa bits, rounded
+  if (rest <
+      0x38800000) {  // below 2^-14: count units of 2^-24; adding 2^-1 puts them in the low mantissa bits, rounded
     const float shifted = std::bit_cast<float>(rest) + 0.5f;
     return {static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3F000000u))};
   }

@@ -22,13 +22,12 @@ int64_t element_count(const Sizes& sizes) {
 HostTensor HostTensor::allocate(DType type, Sizes sizes) {
   const int64_t columns = sizes.empty() ? 1 : sizes.back();
   const int64_t rows = columns == 0 ? 0 : element_count(sizes) / columns;
-  auto storage = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(checked_mul(rows, row_bytes(type, columns))));
+  auto storage =
+      std::make_shared<std::vector<std::byte>>(static_cast<size_t>(checked_mul(rows, row_bytes(type, columns))));
   return {type, std::move(sizes), *storage, storage};
 }
 
-std::span<std::byte> HostTensor::mutable_bytes() {
-  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
-}
+std::span<std::byte> HostTensor::mutable_bytes() { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
 
 std::vector<float> HostTensor::to_floats() const {
   std::vector<float> out(static_cast<size_t>(count()));

@@ -21,7 +21,8 @@ std::string to_string(const Sizes& sizes);  // "[576, 1536]"
 // Product of the sizes; bad input on overflow or a negative size.
 int64_t element_count(const Sizes& sizes);
 
-// A dense tensor in the host's memory: its bytes belong to `owner` (a mapped file, a vector, ...), which it keeps alive.
+// A dense tensor in the host's memory: its bytes belong to `owner` (a mapped file, a vector, ...), which it keeps
+// alive.
 struct HostTensor {
   DType type = DType::f32;
   Sizes sizes;

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace consonant {
+
+// Errors of the library are consonant::Error (a std::runtime_error) with `exit_code(error)` as the design's table has
+// it: 2 wrong usage, 3 bad input, 4 the device can't run this, 5 bound reached, 6 stalled, 8 not enough memory, 1 the
+// rest.
+int exit_code(const std::exception& error);
+
+// How a model is loaded and run.
+struct EngineOptions {
+  std::string device = "auto";  // "auto", "cpu", "reference" (naive kernels in double: slow, the oracle)
+  int threads = 0;              // 0: one a core that this process may use
+  std::string precision =
+      "auto";           // "auto": quantised weights meet 8-bit activations; "f32": weights decoded, all sums in float32
+  std::string kv = "";  // cache type "f16", "f32", "q8_0"; empty: f16, or f32 with precision "f32"
+  int64_t context = 0;  // positions a sequence may hold; 0: the model's own
+  std::vector<std::string> override_kv;  // KEY=TYPE:VALUE, applied to the file's metadata before anything reads it
+};
+
+// Why a generation ended.
+enum class StopReason {
+  end_token,     // the model said so
+  stop_string,   // a string of `stop` appeared
+  caller_limit,  // max_tokens
+  input_bound,   // the bound that comes from the input
+  context_full,
+  deadline,
+  cancelled
+};
+std::string_view name(StopReason reason);  // "end_token", ...
+int exit_code(StopReason reason);          // 0, 0, 0, 5, 5, 1, 130
+
+// Sampling. Temperature 0 is greedy. The stages run in this order: logit bias, repetition, frequency and presence
+// penalties, top-k, typical, top-p, min-p, temperature, draw. A stage at its default does nothing.
+struct SamplingOptions {
+  float temperature = 0;
+  int top_k = 0;
+  float top_p = 1;
+  float min_p = 0;
+  float typical = 1;
+  float repeat_penalty = 1;
+  float frequency_penalty = 0;
+  float presence_penalty = 0;
+  int penalty_window = 64;  // last tokens that the penalties look at, prompt included; -1: all
+  std::vector<std::pair<int32_t, float>> logit_bias;
+  uint64_t seed = 0;
+};
+
+struct GenerateOptions {
+  SamplingOptions sampling;
+  int64_t max_tokens = -1;  // -1: up to what the context leaves
+  std::vector<std::string> stop;
+  bool ignore_eos = false;
+  double deadline = 0;  // seconds; 0: none
+  bool logprobs = false;
+};
+
+struct Timings {
+  double load_s = 0, prompt_s = 0, generate_s = 0, first_token_s = 0;
+  int64_t prompt_tokens = 0, generated_tokens = 0;
+};
+
+struct Generation {
+  std::string text;             // whole characters; without the stop string and the end token
+  std::vector<int32_t> tokens;  // generated ones, the end token included
+  std::vector<float> logprobs;  // of each token, natural log, of the raw logits' softmax; if asked for
+  StopReason stop_reason = StopReason::end_token;
+  Timings timings;
+};
+
+// Called with each piece of text (whole characters) and the ids that it came with; returning false cancels.
+using OnText = std::function<bool(std::string_view text, std::span<const int32_t> tokens)>;
+
+struct ModelInfo {
+  std::string architecture, name, path, format, device, precision, kv;
+  int64_t layers = 0, width = 0, vocabulary = 0, context = 0, parameters = 0;
+  int64_t file_bytes = 0, weight_bytes = 0;
+  int threads = 0;
+  bool has_chat_template = false;
+};
+
+struct TokenizeOptions {
+  bool parse_special = true;  // text that spells a special token becomes it
+  bool add_special = false;   // BOS and EOS as the model wants
+};
+
+class Session;
+
+// A loaded model. Immutable; sessions of it may run one after another.
+class Engine {
+ public:
+  static std::shared_ptr<Engine> load(const std::string& path, const EngineOptions& options = {});
+  virtual ~Engine() = default;
+
+  virtual const ModelInfo& info() const = 0;
+  virtual double load_seconds() const = 0;
+  virtual std::string sha256() const = 0;  // of the model's file (a folder: of its tensor files in name order)
+
+  virtual std::vector<int32_t> tokenize(std::string_view text, const TokenizeOptions& options = {}) const = 0;
+  virtual std::string detokenize(std::span<const int32_t> tokens, bool special = true) const = 0;
+
+  // Text of a conversation by the model's own template, or by `source` if it isn't empty. `variables` is a JSON object
+  // with the template's variables ("messages", "tools", "add_generation_prompt", ...); special tokens that it lacks
+  // come from the model. `now`: ISO time for the template's clock; empty: now.
+  virtual std::string render_chat(std::string_view variables, std::string_view source = {},
+                                  std::string_view now = {}) const = 0;
+
+  virtual std::unique_ptr<Session> session() = 0;
+};
+
+// A sequence: what it has read stays in its cache, so a conversation only pays for what is new.
+class Session {
+ public:
+  virtual ~Session() = default;
+
+  // Continues from `prompt`, which is the whole sequence so far: the longest prefix that the cache already holds is
+  // reused, the rest is read, and new tokens follow. Throws for an empty prompt or one that doesn't fit the context.
+  virtual Generation generate(std::span<const int32_t> prompt, const GenerateOptions& options,
+                              const OnText& on_text = {}) = 0;
+
+  // Stops a running generate from another thread or a signal handler.
+  virtual void cancel() noexcept = 0;
+
+  // The positions held in the cache.
+  virtual int64_t length() const = 0;
+  virtual void reset() = 0;
+};
+
+// Measures for `bench`.
+struct BenchResult {
+  int threads = 0;
+  int64_t prompt = 0, generated = 0, depth = 0, batch = 1;
+  std::vector<double> prefill_tokens_per_s, decode_tokens_per_s, time_to_first_token_ms;  // one a repetition
+  int64_t decode_bytes_per_token = 0;  // weights and cache that a token's step reads
+};
+struct BenchOptions {
+  int64_t prompt = 512, generate = 128, depth = 0, batch = 1;
+  int repeat = 3;
+};
+BenchResult run_bench(Engine& engine, const BenchOptions& options);
+
+// Bytes a second that `threads` threads read from memory, measured now, for the bound of decode.
+double measure_bandwidth(int threads);
+
+}  // namespace consonant

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "consonant/engine.hpp"
+
+namespace consonant {
+
+struct RecordOptions {
+  std::vector<int32_t> tokens;    // evaluated, every position's logits kept
+  int64_t steps = 0;              // then this many more, greedily
+  std::vector<std::string> taps;  // globs of node names whose values are kept as well
+  std::string options_text;       // the command line's options, for the header
+};
+
+// Runs the model and writes a recording: safetensors with `tokens` [n] int32, `logits` [n, vocab] float32, each tapped
+// node under its name, and in the header device, model_sha256, version, options and positive_control. The positive
+// control runs the same tokens twice and with another number of threads: anything but bit-equality is an error and
+// nothing is written.
+void record(Engine& engine, const RecordOptions& options, const std::string& path);
+
+struct NodeComparison {
+  std::string name, source;
+  double cosine = 1, max_abs = 0, max_rel = 0;
+  int64_t argmax_disagreements = 0;  // rows whose greatest element differs
+  bool within_tolerance = true;
+};
+
+struct Comparison {
+  double worst_cosine = 1, max_abs = 0;
+  int64_t decisions = 0,
+          disagreements = 0;  // argmax of logits rows; a disagreement lies outside the reference's tie margin
+  std::string first_divergent_node, source;
+  std::vector<NodeComparison> nodes;
+  bool agree = true;
+};
+
+// Compares two recordings of the same tokens: `a` is the reference. Different tokens or shapes are bad input; a
+// recording without a passed positive control is never reported as agreement.
+Comparison compare(const std::string& a, const std::string& b);
+
+}  // namespace consonant

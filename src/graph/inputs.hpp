@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "graph/node.hpp"
+
+namespace consonant {
+
+// Keys and values of one attention layer: the whole paged cache, of all sequences. An append replaces both by their
+// new value.
+struct KvState {
+  Tensor keys, values;
+};
+
+// Who sees what: token t of sequence seq[t] at position pos[t] sees the cached positions p of its sequence with
+// p <= pos[t] and, if window > 0, p > pos[t] - window.
+struct Mask {
+  Tensor pos, seq, pages;
+  int64_t window = 0;
+
+  Mask sliding(int64_t positions) const { return {pos, seq, pages, positions}; }
+};
+
+// The numbers of a step (runtime's Batch) as values of a graph.
+struct Inputs {
+  Tensor tokens;  // [token] i32
+  Tensor pos;     // [token] i32, position in its sequence
+  Tensor seq;     // [token] i32, row of `pages`
+  Tensor pages;   // [sequence, page] i32, numbers of the cache's pages, -1 past the last
+  Tensor wanted;  // [wanted] i32, rows whose output is wanted
+  Mask mask;
+  std::vector<KvState> kv;  // a layer each
+};
+
+// The paged cache. A page holds `kv_page` positions of one layer, for all its heads:
+//   keys    [head, dim, kv_page]  so that scores need no sum across lanes
+//   values  [head, kv_page, dim]
+// As q8_0, a page holds the int8 numbers in that order, then float16 scales, one for 32 neighbours along dim:
+//   keys    [head, dim / 32, kv_page]   values [head, kv_page, dim / 32]
+inline constexpr int64_t kv_page = 64;
+
+// Bytes of a page of keys or of values; `dim` must be a multiple of 32 for q8_0.
+int64_t kv_page_bytes(DType type, int64_t heads, int64_t dim);
+
+}  // namespace consonant

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/attend/attend.cpu.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target: both are compiled once a target.
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "ops/attend/attend.hpp"
+#include "ops/attend/tile.hpp"
+#include "ops/kv_cache.hpp"
+#include "ops/work.hpp"
+#include "tensor/half.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace consonant {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
+// At most eight lanes, which divide a page on every target.
+using Floats = hn::CappedTag<float, 8>;
+
+HWY_INLINE hn::Vec<Floats> load(Floats d, const float* p) { return hn::LoadU(d, p); }
+HWY_INLINE hn::Vec<Floats> load(Floats d, const hwy::float16_t* p) {
+  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, Floats>(), p));
+}
+HWY_INLINE float to_number(const float* p) { return *p; }
+HWY_INLINE float to_number(const hwy::float16_t* p) { return to_float(std::bit_cast<Half>(*p)); }
+
+// scores[row][key] = scale * sum over i of q[row][i] keys[i][key], for `rows` rows and the 64 keys of a page. The sum
+// of a score runs over i in order, whatever the number of rows.
+template <int rows, class T>
+HWY_INLINE void score_rows(const float* const* q, const T* keys, int64_t dim, float scale, float* scores) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t key = 0; key < kv_page; key += 2 * lanes) {
+    hn::Vec<Floats> low[rows], high[rows];
+    for (int r = 0; r < rows; ++r) low[r] = high[r] = hn::Zero(d);
+    for (int64_t i = 0; i < dim; ++i) {
+      const auto a = load(d, keys + i * kv_page + key), b = load(d, keys + i * kv_page + key + lanes);
+      for (int r = 0; r < rows; ++r) {
+        const auto x = hn::Set(d, q[r][i]);
+        low[r] = hn::MulAdd(x, a, low[r]);
+        high[r] = hn::MulAdd(x, b, high[r]);
+      }
+    }
+    for (int r = 0; r < rows; ++r) {
+      hn::StoreU(hn::Mul(low[r], hn::Set(d, scale)), d, scores + r * kv_page + key);
+      hn::StoreU(hn::Mul(high[r], hn::Set(d, scale)), d, scores + r * kv_page + key + lanes);
+    }
+  }
+}
+
+// sums[row][i] += sum over keys of weights[row][key] values[key][i], keys first ... last - 1 in order.
+template <int rows, class T>
+HWY_INLINE void mix_rows(const float* weights, const T* values, int64_t dim, int64_t first, int64_t last,
+                         float* const* sums) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 2 * lanes <= dim; i += 2 * lanes) {
+    hn::Vec<Floats> low[rows], high[rows];
+    for (int r = 0; r < rows; ++r) low[r] = hn::LoadU(d, sums[r] + i), high[r] = hn::LoadU(d, sums[r] + i + lanes);
+    for (int64_t key = first; key < last; ++key) {
+      const auto a = load(d, values + key * dim + i), b = load(d, values + key * dim + i + lanes);
+      for (int r = 0; r < rows; ++r) {
+        const auto w = hn::Set(d, weights[r * kv_page + key]);
+        low[r] = hn::MulAdd(w, a, low[r]);
+        high[r] = hn::MulAdd(w, b, high[r]);
+      }
+    }
+    for (int r = 0; r < rows; ++r) hn::StoreU(low[r], d, sums[r] + i), hn::StoreU(high[r], d, sums[r] + i + lanes);
+  }
+  for (; i < dim; ++i)
+    for (int r = 0; r < rows; ++r)
+      for (int64_t key = first; key < last; ++key)
+        sums[r][i] += weights[r * kv_page + key] * to_number(values + key * dim + i);
+}
+
+// Turns a row's 64 scores into weights and moves its running maximum and sum on; keys outside [first, last) weigh 0.
+HWY_INLINE void soften(float* scores, int64_t first, int64_t last, AttendRow& row, float* sums, int64_t dim) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  std::fill(scores, scores + first, minus_infinity);
+  std::fill(scores + last, scores + kv_page, minus_infinity);
+  auto greatest = hn::Set(d, row.greatest);
+  for (int64_t k = 0; k < kv_page; k += lanes) greatest = hn::Max(greatest, hn::LoadU(d, scores + k));
+  const float peak = hn::GetLane(hn::MaxOfLanes(d, greatest));
+  auto sum = hn::Zero(d);
+  for (int64_t k = 0; k < kv_page; k += lanes) {
+    const auto s = hn::LoadU(d, scores + k);
+    // exp of a masked score is set rather than computed: -inf - peak may leave the range that Exp handles.
+    const auto w = hn::IfThenZeroElse(hn::Eq(s, hn::Set(d, minus_infinity)), hn::Exp(d, hn::Sub(s, hn::Set(d, peak))));
+    hn::StoreU(w, d, scores + k);
+    sum = hn::Add(sum, w);
+  }
+  const float shrink = row.greatest == minus_infinity ? 0.0f : std::exp(row.greatest - peak);
+  if (row.greatest != peak)
+    for (int64_t i = 0; i < dim; ++i) sums[i] *= shrink;
+  row.sum = row.sum * shrink + hn::GetLane(hn::SumOfLanes(d, sum));
+  row.greatest = peak;
+}
+
+template <class T>
+HWY_INLINE void page_step(AttendTile& tile, const T* keys, const T* values, int64_t start) {
+  for (int64_t r = 0; r < tile.rows; r += 4) {
+    const int64_t n = std::min<int64_t>(4, tile.rows - r);
+    const float* q[4];
+    float* sums[4];
+    for (int64_t j = 0; j < 4; ++j) {
+      q[j] = tile.q[r + std::min(j, n - 1)];
+      sums[j] = tile.sums + (r + std::min(j, n - 1)) * tile.value_dim;
+    }
+    float* scores = tile.scores;
+    switch (n) {
+      case 1:
+        score_rows<1>(q, keys, tile.dim, tile.scale, scores);
+        break;
+      case 2:
+        score_rows<2>(q, keys, tile.dim, tile.scale, scores);
+        break;
+      case 3:
+        score_rows<3>(q, keys, tile.dim, tile.scale, scores);
+        break;
+      default:
+        score_rows<4>(q, keys, tile.dim, tile.scale, scores);
+        break;
+    }
+    int64_t low = kv_page, high = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      AttendRow& row = tile.row[r + j];
+      const int64_t first = std::clamp<int64_t>(row.first - start, 0, kv_page);
+      const int64_t last = std::clamp<int64_t>(row.last - start, 0, kv_page);
+      if (first >= last) {
+        std::fill(scores + j * kv_page, scores + (j + 1) * kv_page, 0.0f);
+        continue;
+      }
+      soften(scores + j * kv_page, first, last, row, sums[j], tile.value_dim);
+      low = std::min(low, first), high = std::max(high, last);
+    }
+    switch (n) {
+      case 1:
+        mix_rows<1>(scores, values, tile.value_dim, low, high, sums);
+        break;
+      case 2:
+        mix_rows<2>(scores, values, tile.value_dim, low, high, sums);
+        break;
+      case 3:
+        mix_rows<3>(scores, values, tile.value_dim, low, high, sums);
+        break;
+      default:
+        mix_rows<4>(scores, values, tile.value_dim, low, high, sums);
+        break;
+    }
+  }
+}
+
+// A page decoded to float32 once for all rows of a tile.
+void decode_f16(const uint16_t* from, float* to, int64_t n) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < n; i += lanes)
+    hn::StoreU(load(d, reinterpret_cast<const hwy::float16_t*>(from) + i), d, to + i);
+}
+
+void step_f32(AttendTile& tile, const float* keys, const float* values, int64_t start) {
+  page_step(tile, keys, values, start);
+}
+void step_f16(AttendTile& tile, const uint16_t* keys, const uint16_t* values, int64_t start) {
+  page_step(tile, reinterpret_cast<const hwy::float16_t*>(keys), reinterpret_cast<const hwy::float16_t*>(values),
+            start);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace consonant
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace consonant {
+
+HWY_EXPORT(decode_f16);
+HWY_EXPORT(step_f32);
+HWY_EXPORT(step_f16);
+
+namespace {
+
+constexpr int64_t tile_tokens = 16;
+
+// Runs of up to 16 neighbouring tokens of one sequence; a chunk is a run and a KV head.
+struct Runs {
+  const int32_t *seq, *pos;
+  int64_t tokens, kv_heads;
+
+  explicit Runs(const Args& args)
+      : seq(args.in[4].as<int32_t>()),
+        pos(args.in[3].as<int32_t>()),
+        tokens(args.in[0].shape[0]),
+        kv_heads(args.in[1].shape[1]) {}
+
+  int64_t end(int64_t first) const {
+    int64_t t = first + 1;
+    while (t < tokens && t - first < tile_tokens && seq[t] == seq[first]) ++t;
+    return t;
+  }
+  int64_t count() const {
+    int64_t n = 0;
+    for (int64_t t = 0; t < tokens; t = end(t)) ++n;
+    return n;
+  }
+  int64_t start(int64_t run) const {
+    int64_t t = 0;
+    for (; run > 0; --run) t = end(t);
+    return t;
+  }
+};
+
+Work work(const Args& args) {
+  const View &q = args.in[0], &keys = args.in[1], &values = args.in[2];
+  const int64_t group = q.shape[1] / keys.shape[1];
+  return {Runs(args).count() * keys.shape[1],
+          AttendTile::scratch_bytes(std::min(tile_tokens, q.shape[0]) * group, keys.shape[2], values.shape[3])};
+}
+
+// The page as float32 in the tile's scratch: q8_0 always, float16 where several tokens share the work.
+void decode_page(const View& state, StateKind kind, int64_t page, int64_t head, float* to) {
+  const KvPage from(state, kind, page);
+  const int64_t dim = from.dim();
+  if (state.type == DType::f16) {
+    HWY_DYNAMIC_DISPATCH(decode_f16)(from.numbers<uint16_t>(head), to, dim * kv_page);
+    return;
+  }
+  const int8_t* numbers = from.numbers<int8_t>(head);
+  const uint16_t* scales = from.scales(head);
+  for (int64_t i = 0; i < dim * kv_page; ++i) {
+    const int64_t scale = kind == StateKind::keys ? i / kv_page / 32 * kv_page + i % kv_page : i / 32;
+    to[i] = to_float(Half{scales[scale]}) * numbers[i];
+  }
+}
+
+void run(const Args& args, int64_t chunk, std::byte* scratch) {
+  const View &q = args.in[0], &keys = args.in[1], &values = args.in[2], &y = args.out[0];
+  const auto& attr = args.attr<AttendAttr>();
+  const Runs runs(args);
+  const int64_t heads = q.shape[1], group = heads / runs.kv_heads, kv_head = chunk % runs.kv_heads;
+  const int64_t first = runs.start(chunk / runs.kv_heads), last = runs.end(first);
+  const int32_t* page_of = args.in[5].row<int32_t>(runs.seq[first]);
+
+  AttendTile tile((last - first) * group, keys.shape[2], values.shape[3], attr.scale, scratch);
+  int64_t lowest = std::numeric_limits<int64_t>::max(), highest = 0;
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    const int64_t token = first + r / group, position = runs.pos[token];
+    tile.q[r] = q.row<float>(token * heads + kv_head * group + r % group);
+    tile.row[r].first = attr.window > 0 ? std::max<int64_t>(0, position - attr.window + 1) : 0;
+    tile.row[r].last = position + 1;
+    lowest = std::min(lowest, tile.row[r].first), highest = std::max(highest, tile.row[r].last);
+  }
+  for (int64_t p = lowest / kv_page; p < ceil_div(highest, kv_page); ++p) {
+    const KvPage k(keys, StateKind::keys, page_of[p]), v(values, StateKind::values, page_of[p]);
+    if (keys.type == DType::f32) {
+      HWY_DYNAMIC_DISPATCH(step_f32)(tile, k.numbers<float>(kv_head), v.numbers<float>(kv_head), p * kv_page);
+    } else if (keys.type == DType::f16 && last - first == 1) {
+      HWY_DYNAMIC_DISPATCH(step_f16)(tile, k.numbers<uint16_t>(kv_head), v.numbers<uint16_t>(kv_head), p * kv_page);
+    } else {
+      decode_page(keys, StateKind::keys, page_of[p], kv_head, tile.keys);
+      decode_page(values, StateKind::values, page_of[p], kv_head, tile.values);
+      HWY_DYNAMIC_DISPATCH(step_f32)(tile, tile.keys, tile.values, p * kv_page);
+    }
+  }
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    float* to = y.row<float>((first + r / group) * heads + kv_head * group + r % group);
+    for (int64_t i = 0; i < tile.value_dim; ++i) to[i] = tile.sums[r * tile.value_dim + i] / tile.row[r].sum;
+  }
+}
+
+Refusal can_run(const Node& node) {
+  const Tensor& q = node.inputs[0];
+  if (q.type() != DType::f32) return {"q must be f32"};
+  if (q.node->outputs[static_cast<size_t>(q.output)].strides[2] != 1) return {"q's rows aren't contiguous"};
+  return {};
+}
+
+}  // namespace
+
+extern const Kernel attend_cpu = {DeviceKind::cpu, Op::attend, can_run, work, run};
+
+}  // namespace consonant
+#endif

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/quantize/quantize.hpp"
+
+#include "ops/op.hpp"
+
+namespace consonant {
+
+Tensor quantize(Tensor x, Location at) {
+  if (x.shape().rank() != 2 || x.shape().last() % 32 != 0 || x.type() != DType::f32)
+    shape_error("quantize", "x [token, n] in f32, n a multiple of 32", {x}, at);
+  return {make_node(id(Op::quantize), "quantize", {x}, {dense(DType::q8_x, x.shape())}, {}, at), 0};
+}
+
+}  // namespace consonant

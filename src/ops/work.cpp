@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/work.hpp"
+
+#include <fmt/format.h>
+
+namespace consonant {
+
+namespace {
+
+std::string refuse(const Output& value, std::string_view role) {
+  if (value.type != DType::f32) return fmt::format("{} is {}, not f32", role, name(value.type));
+  const int rank = value.shape.rank();
+  if (rank > 0 && value.shape.last() > 1 && value.strides[static_cast<size_t>(rank - 1)] != 1)
+    return fmt::format("the rows of {} aren't contiguous", role);
+  return {};
+}
+
+}  // namespace
+
+Refusal wants_float_rows(const Node& node) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Tensor& x = node.inputs[i];
+    if (x.node->op == op_weight && x.shape().rank() == 1) continue;  // vectors are float32 on every device
+    std::string reason = refuse(x.node->outputs[static_cast<size_t>(x.output)], fmt::format("input {}", i));
+    if (!reason.empty()) return {reason};
+  }
+  for (const Output& out : node.outputs) {
+    std::string reason = refuse(out, "the output");
+    if (!reason.empty()) return {reason};
+  }
+  return {};
+}
+
+}  // namespace consonant

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "base/checked.hpp"
+#include "ops/kernel.hpp"
+
+namespace consonant {
+
+// Rows of an output cut into chunks of about `elements` elements: for kernels that treat each row by itself.
+struct RowChunks {
+  int64_t rows, per_chunk;
+
+  RowChunks(const View& out, int64_t elements)
+      : rows(out.rows()), per_chunk(std::max<int64_t>(1, elements / std::max<int64_t>(1, out.last()))) {}
+  int64_t count() const { return ceil_div(rows, per_chunk); }
+  int64_t first(int64_t chunk) const { return chunk * per_chunk; }
+  int64_t last(int64_t chunk) const { return std::min(rows, (chunk + 1) * per_chunk); }
+};
+
+// One chunk for all of it: what reference kernels use.
+inline Work whole(const Args&) { return {1, 0}; }
+
+// Refuses nodes whose inputs and outputs aren't all float32, or whose rows aren't contiguous.
+Refusal wants_float_rows(const Node& node);
+
+}  // namespace consonant
