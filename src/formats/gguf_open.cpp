@@ -66,7 +66,7 @@ Parts open_parts(const std::filesystem::path& path, std::vector<std::filesystem:
   int64_t tensors = 0;
   for (int i = 1; i <= name->count; ++i) {
     files.push_back(part_path(path, *name, i));
-    if (i != name->part && !std::filesystem::exists(files.back()))
+    if (i != name->part && !file_exists(files.back()))
       bad_input("{}: part {} of {} is missing: {}", path.string(), i, count, files.back().string());
     parts.push_back(i == name->part ? opened : open_part(files.back()));
     check_part(*parts.back(), i - 1, count);
