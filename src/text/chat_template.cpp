@@ -5,7 +5,7 @@
 
 namespace consonant {
 
-std::string ChatTemplate::render(const nlohmann::ordered_json& variables, const SpecialTokens& tokens,
+std::string ChatTemplate::render(const nlohmann::ordered_json& variables, const TemplateTokens& tokens,
                                  const LocalTime& now) const {
   if (!variables.is_object()) bad_usage("the variables of a chat template must be an object");
   nlohmann::ordered_json all = variables;
