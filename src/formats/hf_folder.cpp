@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -133,12 +133,9 @@ class FolderReader {
     model.meta->source = folder_.string();
     add_metadata(*model.meta);
     add_tokenizer(folder_, config_, *model.meta);
-    auto places = std::make_shared<std::unordered_map<std::string, Source>>(std::move(places_));
-    model.release = [places](const StoredTensor& tensor) {
-      const auto at = places->find(tensor.name);
-      if (at == places->end()) return;
-      const MappedFile& file = *at->second.shard->file();
-      file.release(file.range(at->second.entry->offset, at->second.entry->bytes, tensor.name));
+    model.release = [files = shards_.files](std::span<const std::byte> part) {
+      for (const Shard& shard : files)
+        if (shard->file()->holds(part)) shard->file()->release(part);
     };
     return model;
   }
@@ -202,16 +199,20 @@ class FolderReader {
       if (size == 0) fail(source, "a dimension of zero in {}", to_string(entry.sizes));
     std::string gguf(rule.gguf);
     if (const size_t hole = gguf.find("{}"); hole != gguf.npos) gguf.replace(hole, 2, std::to_string(layer));
-    if (!places_.emplace(gguf, source).second) fail(source, "stands in two files");
+    if (!names_.insert(gguf).second) fail(source, "stands in two files");
     const bool widened = entry.sizes.size() == 1 || rule.change == Change::plus_one || entry.type == DType::f64;
     const DType type = widened ? DType::f32 : entry.type;
     const int64_t heads =
         rule.change == Change::rope_rows_q || rule.change == Change::rope_rows_k ? heads_for(source, rule.change) : 0;
     auto load = [source, change = rule.change, widened, heads] {
-      HostTensor t = source.shard->tensor(*source.entry);
-      if (change == Change::plus_one) return plus_one(t);
-      if (heads > 0) t = halves_to_pairs(t, heads);
-      return widened ? to_f32(t) : t;
+      const HostTensor stored = source.shard->tensor(*source.entry);
+      HostTensor t = change == Change::plus_one ? plus_one(stored)
+                     : heads > 0                ? halves_to_pairs(stored, heads)
+                                                : stored;
+      if (widened) t = to_f32(t);
+      // A converted tensor is a copy: the pages that it came from needn't stay.
+      if (t.bytes.data() != stored.bytes.data()) source.shard->file()->release(stored.bytes);
+      return t;
     };
     return {std::move(gguf), type, entry.sizes, checked_mul(element_count(entry.sizes), info(type).block_bytes),
             std::move(load)};
@@ -235,7 +236,7 @@ class FolderReader {
   Shards shards_;
   int64_t layers_ = 0, heads_ = 0, kv_heads_ = 0;
   bool tied_ = false;
-  std::unordered_map<std::string, Source> places_;
+  std::unordered_set<std::string> names_;
 };
 
 const Architecture& architecture_of(const HfConfig& config) {
