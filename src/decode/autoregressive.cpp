@@ -14,14 +14,15 @@ namespace {
 // Text on its way out: whole characters first, then what surely isn't a stop string, then the caller.
 class Output {
  public:
-  Output(const Tokenizer& tokenizer, const std::vector<std::string>& stop, const OnPiece& on_piece, Continuation& result)
+  Output(const Tokenizer& tokenizer, const std::vector<std::string>& stop, const OnPiece& on_piece,
+         Continuation& result)
       : stream_(tokenizer), stops_(stop), on_piece_(on_piece), result_(result) {}
 
   void add(int32_t token) { send(stops_.push(stream_.push(token))); }
   bool stop_string() const { return stops_.matched(); }
   bool refused() const { return refused_; }
 
-  // The end of the text, which may complete a stop string as any other piece may.
+  // The end of the text: what was held back, and ids that came without text.
   void finish() {
     send(stops_.push(stream_.flush()));
     send(stops_.flush());
@@ -49,7 +50,8 @@ class Output {
 };
 
 // Reads all of the prompt but its last part; the reason if it has to stop on the way.
-std::optional<Stop> read_prompt(NextLogits& model, std::span<const int32_t>& left, const StopRules& rules, int64_t chunk) {
+std::optional<Stop> read_prompt(NextLogits& model, std::span<const int32_t>& left, const StopRules& rules,
+                                int64_t chunk) {
   while (true) {
     if (const std::optional<Stop> stop = rules.before_step(0)) return stop;
     if (int64_t(left.size()) <= chunk) return std::nullopt;
@@ -64,7 +66,8 @@ Continuation generate(NextLogits& model, const Tokenizer& tokenizer, std::span<c
                       const Autoregression& options, const OnPiece& on_piece) {
   const Clock::time_point start = Clock::now();
   const StopRules rules(options.limits, int64_t(prompt.size()));
-  if (cached < 0 || cached >= int64_t(prompt.size())) throw std::logic_error("no token of the prompt is left to evaluate");
+  if (cached < 0 || cached >= int64_t(prompt.size()))
+    throw std::logic_error("no token of the prompt is left to evaluate");
   Sampler sampler(options.sampling);
   Continuation result;
   Output output(tokenizer, options.stop, on_piece, result);
@@ -85,7 +88,6 @@ Continuation generate(NextLogits& model, const Tokenizer& tokenizer, std::span<c
     next = std::span<const int32_t>(sequence).last(1);
   }
   output.finish();
-  if (output.stop_string() && *stop > Stop::stop_string && *stop < Stop::deadline) stop = Stop::stop_string;
   result.stop = *stop;
   result.generate_s = seconds_since(start) - result.prompt_s;
   return result;

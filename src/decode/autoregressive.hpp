@@ -35,20 +35,21 @@ struct Autoregression {
   Limits limits;  // end_tokens as they count: none to ignore them
   std::vector<std::string> stop;
   bool logprobs = false;
-  int64_t prompt_chunk = 512;  // tokens of the prompt a step: between two of them, cancelling and deadline are looked at
+  int64_t prompt_chunk =
+      512;  // tokens of the prompt a step: between two of them, cancelling and deadline are looked at
 };
 
 struct Continuation {
-  std::string text;              // without the stop string and the end token
-  std::vector<int32_t> tokens;   // generated ones, the end token included
-  std::vector<float> logprobs;   // of each, of the raw logits' softmax; if asked for
+  std::string text;             // without the stop string and the end token
+  std::vector<int32_t> tokens;  // generated ones, the end token included
+  std::vector<float> logprobs;  // of each, of the raw logits' softmax; if asked for
   Stop stop = Stop::end_token;
   double prompt_s = 0, generate_s = 0;  // reading the prompt; the steps after it
   double first_token_s = 0;             // from the call to the first token; 0 if there is none
 };
 
-// Continues `prompt`, whose first `cached` tokens the cache of `model` holds already (fewer than there are: the last one
-// is evaluated for its logits). The last generated token is not evaluated: the cache ends before it.
+// Continues `prompt`, whose first `cached` tokens the cache of `model` holds already (fewer than there are: the last
+// one is evaluated for its logits). The last generated token is not evaluated: the cache ends before it.
 Continuation generate(NextLogits& model, const Tokenizer& tokenizer, std::span<const int32_t> prompt, int64_t cached,
                       const Autoregression& options, const OnPiece& on_piece);
 

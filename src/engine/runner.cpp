@@ -37,8 +37,8 @@ Runner::Runner(const LanguageModel& model, const std::vector<WeightSource>& weig
       options_(options),
       context_(context_of(model, options)),
       pages_per_sequence_(ceil_div(context_, kv_page)),
-      pool_(options.threads),
-      weights_(weights, options.device, pool_) {
+      pool_(std::make_unique<ThreadPool>(options.threads)),
+      weights_(weights, options.device, *pool_) {
   const int64_t pages = checked_mul(pages_per_sequence_, options.sequences);
   if (pages > (int64_t{1} << 30)) bad_usage("a context of {} tokens for {} sequences", context_, options.sequences);
   for (const KvShape& kv : model.kv) {
@@ -189,7 +189,7 @@ std::span<const float> Runner::evaluate(std::span<const Piece> pieces) {
 
 void Runner::step(const Batch& batch) {
   Program& p = program(static_cast<int64_t>(batch.tokens.size()), static_cast<int64_t>(batch.wanted.size()));
-  p.run(batch, pool_);
+  p.run(batch, *pool_);
   const View out = p.output(0);
   logits_.insert(logits_.end(), out.as<float>(), out.as<float>() + out.shape.count());
   if (!watched_.empty()) keep_taps(p);
@@ -201,13 +201,16 @@ void Runner::watch(const std::vector<std::string>& globs) {
   taps_.clear();
 }
 
+void Runner::use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }
+
 void Runner::keep_taps(const Program& program) {
-  for (size_t i = 0; i < program.plan().taps.size(); ++i) {
-    const Plan::Tap& tap = program.plan().taps[i];
+  const auto& planned = program.plan().taps;
+  taps_.resize(planned.size());
+  for (size_t i = 0; i < planned.size(); ++i) {
     const View view = program.tap(i);
-    TapRows& kept = taps_[tap.name];
+    TapRows& kept = taps_[i];
     if (kept.name.empty()) {
-      kept.name = tap.name, kept.source = tap.source;
+      kept.name = planned[i].name, kept.source = planned[i].source;
       for (int d = 1; d < view.shape.rank(); ++d) kept.sizes.push_back(view.shape[d]);
     }
     const size_t before = kept.rows.size();
@@ -218,11 +221,6 @@ void Runner::keep_taps(const Program& program) {
   }
 }
 
-std::vector<Runner::TapRows> Runner::take_taps() {
-  std::vector<TapRows> taps;
-  for (auto& entry : taps_) taps.push_back(std::move(entry.second));
-  taps_.clear();
-  return taps;
-}
+std::vector<Runner::TapRows> Runner::take_taps() { return std::exchange(taps_, {}); }
 
 }  // namespace consonant

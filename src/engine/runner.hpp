@@ -55,7 +55,8 @@ class Runner {
   std::vector<TapRows> take_taps();
 
   const LanguageModel& model() const { return model_; }
-  ThreadPool& pool() { return pool_; }
+  ThreadPool& pool() { return *pool_; }
+  void use_threads(int threads);
   int64_t context() const { return context_; }
   int64_t weight_bytes() const { return weights_.bytes(); }
   int64_t kv_bytes_per_position() const;
@@ -83,7 +84,7 @@ class Runner {
   const LanguageModel& model_;
   RunnerOptions options_;
   int64_t context_, pages_per_sequence_;
-  ThreadPool pool_;
+  std::unique_ptr<ThreadPool> pool_;
   WeightStore weights_;
   std::vector<Buffer> keys_, values_;  // a layer each
   std::vector<int32_t> free_pages_;
@@ -91,7 +92,7 @@ class Runner {
   std::map<std::pair<int64_t, int64_t>, std::unique_ptr<Program>> programs_;
   std::vector<float> logits_;
   std::vector<std::string> watched_;
-  std::map<std::string, TapRows> taps_;
+  std::vector<TapRows> taps_;  // in the order of the plan, which is the same for all programs
 };
 
 }  // namespace consonant

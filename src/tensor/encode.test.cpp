@@ -189,6 +189,7 @@ TEST(Encode, CanEncodeTellsTheTruth) {
   }
   for (DType type : quantised) EXPECT_TRUE(can_encode(type)) << name(type);
   EXPECT_FALSE(can_encode(DType::i32));
+  EXPECT_FALSE(can_encode(DType::q8_x));
 }
 
 }  // namespace
