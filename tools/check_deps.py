@@ -22,7 +22,7 @@ MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 80
 
 BUILDER = r"ops/(\w+)/\1\.hpp|ops/(all|ops)\.hpp"  # an op's x.hpp, or the umbrella of them all
-VOCABULARY = r"ops/op\.hpp|ops/all\.def"  # the ops' names and numbers
+VOCABULARY = r"ops/(op|activation)\.hpp|ops/all\.def"  # the ops' names, numbers and attributes that several share
 META = r"formats/meta\.hpp"
 FILTERS = r"audio/mel\w*\.hpp"
 PUBLIC = r"consonant/.*"
@@ -53,12 +53,12 @@ TABLE = (
     plain("device", ("base", "tensor")),
     plain("text", ("base",), (META,), "base, formats' metadata (`formats/meta.hpp`)"),
     Row(
-        "ops: `x.hpp`, `x.cpp`, `op.hpp`",
-        r"ops/(\w+)/\1\.[ch]pp|ops/(op|all|ops)\.(hpp|def)",
+        "ops: `x.hpp`, `x.cpp`, `op.hpp`, `activation.hpp`",
+        r"ops/(\w+)/\1\.[ch]pp|ops/(op|activation|all|ops)\.(hpp|def)",
         f"{BUILDER}|{VOCABULARY}",
         ("base", "tensor", "graph"),
         (),
-        "base, tensor, graph, other ops' `x.hpp`, `ops/op.hpp`",
+        "base, tensor, graph, other ops' `x.hpp`, `op.hpp`, `activation.hpp`",
     ),
     Row(
         "ops: all else (`x.ref/.cpu/.gpu/.cases`, `kernel.hpp`)",

@@ -53,16 +53,19 @@ for name in "${names[@]}"; do
   saved=tests/corpus/$name
   found=build/fuzz/corpus/$name
   log=build/fuzz/$name.log
-  mkdir -p "$saved" "$found"
+  mkdir -p "$found"
   if [ "$mode" = merge ]; then
+    mkdir -p "$saved"
     before=$(find "$saved" -type f | wc -l)
     timeout 3600 "$program" -merge=1 "${limits[@]}" "$saved" "$found" >"$log" 2>&1
     summary+=("$name: $before saved inputs before, $(find "$saved" -type f | wc -l) now")
     continue
   fi
   echo "$name: $seconds s" >&2
+  inputs=("$found")
+  if [ -d "$saved" ]; then inputs+=("$saved"); fi
   if timeout $((seconds + 120)) "$program" -max_total_time="$seconds" -print_final_stats=1 "${limits[@]}" \
-    -artifact_prefix="$faults/$name-" "$found" "$saved" >"$log" 2>&1; then
+    -artifact_prefix="$faults/$name-" "${inputs[@]}" >"$log" 2>&1; then
     verdict=clean
   else
     verdict="FAULT, see $log"
