@@ -2,7 +2,7 @@
 // From parsed GGUF files to a ModelFile: parts put together, tensors as views.
 #include <charconv>
 #include <optional>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/error.hpp"
@@ -66,7 +66,7 @@ Parts open_parts(const std::filesystem::path& path, std::vector<std::filesystem:
   int64_t tensors = 0;
   for (int i = 1; i <= name->count; ++i) {
     files.push_back(part_path(path, *name, i));
-    if (i != name->part && !std::filesystem::exists(files.back()))
+    if (i != name->part && !file_exists(files.back()))
       bad_input("{}: part {} of {} is missing: {}", path.string(), i, count, files.back().string());
     parts.push_back(i == name->part ? opened : open_part(files.back()));
     check_part(*parts.back(), i - 1, count);
@@ -91,21 +91,23 @@ ModelFile open_gguf(const std::filesystem::path& path) {
   const Parts parts = open_parts(path, model.files);
   model.format = fmt::format("GGUF v{}", parts[0]->version);
   model.meta = std::shared_ptr<Meta>(parts[0], &parts[0]->meta);  // its strings live in the mapping
-  auto places = std::make_shared<std::unordered_map<std::string, Place>>();
+  std::unordered_set<std::string> seen;
   for (const auto& part : parts) {
     model.file_bytes += part->file->size();
     for (const GgufTensor& t : part->tensors) {
       const Place place{part->file, part->file->range(t.offset, t.bytes, t.name)};
-      if (!places->emplace(t.name, place).second)
+      if (!seen.insert(t.name).second)
         bad_input("{}: tensor \"{}\" stands in an earlier part too", part->file->name(), t.name);
       model.tensors.push_back({t.name, t.type, t.sizes, t.bytes, [place, type = t.type, sizes = t.sizes] {
                                  return HostTensor{type, sizes, place.bytes, place.file};
                                }});
     }
   }
-  model.release = [places](const StoredTensor& tensor) {
-    const auto at = places->find(tensor.name);
-    if (at != places->end()) at->second.file->release(at->second.bytes);
+  model.release = [parts](std::span<const std::byte> part) {
+    for (const auto& opened : parts) {
+      const std::span<const std::byte> all = opened->file->bytes();
+      if (part.data() >= all.data() && part.data() + part.size() <= all.data() + all.size()) opened->file->release(part);
+    }
   };
   return model;
 }

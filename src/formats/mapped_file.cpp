@@ -27,6 +27,11 @@ struct Descriptor {
 
 }  // namespace
 
+bool file_exists(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
   // Without O_NONBLOCK, opening a FIFO that nobody writes to would wait for ever.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};

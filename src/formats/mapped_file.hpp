@@ -12,6 +12,9 @@
 
 namespace consonant {
 
+// False also for what can't be looked at.
+bool file_exists(const std::filesystem::path& path);
+
 // A file's bytes, read-only: mapped, or (for tests and fuzzing) held in memory. Nothing is read before it is touched.
 class MappedFile {
  public:

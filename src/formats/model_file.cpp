@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "formats/gguf.hpp"
+#include "formats/hf_folder.hpp"
 #include "formats/mapped_file.hpp"
 
 namespace consonant {
@@ -32,8 +33,10 @@ const StoredTensor* ModelFile::find(std::string_view name) const {
 }
 
 ModelFile open_model(const std::filesystem::path& path) {
-  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
+    if (is_hf_folder(path)) return open_hf_folder(path);
     bad_input("{}: is a folder, and holds no config.json of a Hugging Face model", path.string());
+  }
   const auto file = MappedFile::open(path);
   if (is_gguf(*file)) return open_gguf(path);
   bad_input("{}: is no model that can be read: a GGUF file begins with \"GGUF\", this one with {}", path.string(),

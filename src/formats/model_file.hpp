@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,9 +36,9 @@ struct ModelFile {
 
   const StoredTensor* find(std::string_view name) const;
 
-  // Lets the system drop the pages of the mapped files that `tensor` covers, once its data has been repacked elsewhere;
-  // reading it again brings them back.
-  std::function<void(const StoredTensor& tensor)> release = [](const StoredTensor&) {};
+  // Lets the system drop the pages of the mapped files under `part` of a loaded tensor's bytes, once they have been repacked
+  // elsewhere; reading them again brings them back. Nothing happens to bytes that aren't mapped.
+  std::function<void(std::span<const std::byte> part)> release = [](std::span<const std::byte>) {};
 };
 
 // Opens a GGUF file (v2 or v3, one part or all parts of a split one) or a Hugging Face folder. Bad input, with the path

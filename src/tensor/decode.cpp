@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "base/error.hpp"
+#include "tensor/activations.hpp"
 #include "tensor/blocks.hpp"
 #include "tensor/convert.hpp"
 
@@ -121,6 +122,14 @@ void decode_blocks(const std::byte* from, float* to, int64_t columns) {
   for (int64_t i = 0; i < columns; i += Block::size, from += sizeof(Block)) decode(load_block<Block>(from), to + i);
 }
 
+// A planar row (tensor/activations.hpp): all q, then a scale for every 32 of them.
+void decode_activations(const std::byte* from, float* to, int64_t columns) {
+  for (int64_t i = 0; i < columns; ++i) {
+    const auto scale = load_block<float>(from + columns + i / 32 * static_cast<int64_t>(sizeof(float)));
+    to[i] = scale * static_cast<float>(load_block<int8_t>(from + i));
+  }
+}
+
 template <class T>
 void decode_plain(const std::byte* from, float* to, int64_t columns) {
   for (int64_t i = 0; i < columns; ++i) {
@@ -159,6 +168,11 @@ void decode_row(DType type, const std::byte* from, float* to, int64_t columns) {
     case DType::boolean:
       for (int64_t i = 0; i < columns; ++i) to[i] = from[i] == std::byte{0} ? 0.f : 1.f;
       return;
+    case DType::q8_x: {
+      const ActivationRow row = ActivationRow::at(from, columns);
+      for (int64_t i = 0; i < columns; ++i) to[i] = row.scale[i / 32] * row.q[i];
+      return;
+    }
     case DType::q8_0:
       return decode_blocks<BlockQ8_0>(from, to, columns);
     case DType::q4_0:
@@ -185,6 +199,8 @@ void decode_row(DType type, const std::byte* from, float* to, int64_t columns) {
       return decode_blocks<BlockIQ4_XS>(from, to, columns);
     case DType::mxfp4:
       return decode_blocks<BlockMXFP4>(from, to, columns);
+    case DType::q8_x:
+      return decode_activations(from, to, columns);
   }
   throw_error(Exit::failed, "decode_row: no such type: {}", static_cast<int>(type));
 }

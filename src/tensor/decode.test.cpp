@@ -77,6 +77,18 @@ TEST(Decode, PlainTypes) {
   expect_decoded<uint8_t>(DType::boolean, {0, 1, 7}, {0, 1, 1});
 }
 
+TEST(Decode, ActivationsArePlanar) {
+  constexpr int columns = 64;
+  std::vector<std::byte> row(1 + static_cast<size_t>(row_bytes(DType::q8_x, columns)));
+  std::byte* at = row.data() + 1;
+  for (int i = 0; i < columns; ++i) at[i] = static_cast<std::byte>(i - 32);
+  const float scales[2] = {0.5f, 3.f};
+  std::memcpy(at + columns, scales, sizeof scales);
+  std::vector<float> got(columns);
+  decode_row(DType::q8_x, at, got.data(), columns);
+  for (int i = 0; i < columns; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], scales[i / 32] * static_cast<float>(i - 32));
+}
+
 TEST(Decode, NothingIsARow) {
   for (int t = 0; t < dtype_count; ++t) decode_row(static_cast<DType>(t), nullptr, nullptr, 0);
 }

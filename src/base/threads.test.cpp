@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/threads.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <stdexcept>
+
+namespace consonant {
+namespace {
+
+TEST(ThreadPool, RunsEachChunkOnce) {
+  for (int threads : {1, 2, 3, 8}) {
+    ThreadPool pool(threads);
+    for (int64_t chunks : {0, 1, 2, 7, 1000}) {
+      std::vector<int> runs(static_cast<size_t>(chunks));
+      pool.run(chunks, [&](int64_t chunk, int thread) {
+        ASSERT_GE(thread, 0);
+        ASSERT_LT(thread, threads);
+        ++runs[static_cast<size_t>(chunk)];
+      });
+      for (int n : runs) EXPECT_EQ(n, 1);
+    }
+  }
+}
+
+TEST(ThreadPool, ManyJobsInARow) {
+  ThreadPool pool(4);
+  std::vector<int64_t> sums(4);
+  for (int job = 0; job < 20000; ++job)
+    pool.run(5, [&](int64_t chunk, int thread) { sums[static_cast<size_t>(thread)] += chunk; });
+  EXPECT_EQ(std::accumulate(sums.begin(), sums.end(), int64_t{0}), 20000 * 10);
+}
+
+TEST(ThreadPool, WakesSleepers) {
+  ThreadPool pool(2);
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::atomic<int> ran{0};
+    pool.run(2, [&](int64_t, int) {
+      ++ran;
+      // Each chunk waits for the other: both threads must take part, or this would hang.
+      while (ran < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(ran, 2);
+  }
+}
+
+TEST(ThreadPool, ThrowsTheFirstErrorAfterTheOthersEnded) {
+  ThreadPool pool(3);
+  std::atomic<int> ran{0};
+  const auto job = [&](int64_t chunk, int) {
+    ++ran;
+    if (chunk == 3) throw std::runtime_error("three");
+  };
+  EXPECT_THROW(pool.run(10, job), std::runtime_error);
+  EXPECT_EQ(ran, 10);
+  pool.run(10, [&](int64_t, int) { ++ran; });
+  EXPECT_EQ(ran, 20);
+}
+
+}  // namespace
+}  // namespace consonant

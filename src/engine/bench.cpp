@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+
+#include "base/clock.hpp"
+#include "engine/language_engine.hpp"
+
+namespace consonant {
+
+namespace {
+
+// Token ids that a benchmark reads: any will do, but not always the same one.
+std::vector<int32_t> some_tokens(int64_t n, int64_t vocabulary, int64_t salt) {
+  std::vector<int32_t> tokens(static_cast<size_t>(n));
+  uint64_t x = 0x9E3779B97F4A7C15u + static_cast<uint64_t>(salt);
+  for (int32_t& token : tokens) {
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    token = static_cast<int32_t>(x % static_cast<uint64_t>(vocabulary));
+  }
+  return tokens;
+}
+
+class Sequences {
+ public:
+  Sequences(Runner& runner, int64_t n) : runner_(runner) {
+    for (int64_t i = 0; i < n; ++i) ids_.push_back(runner.open());
+  }
+  ~Sequences() {
+    for (int id : ids_) runner_.close(id);
+  }
+
+  // Reads tokens[i] with sequence i.
+  std::span<const float> read(const std::vector<std::vector<int32_t>>& tokens) {
+    std::vector<Piece> pieces;
+    for (size_t i = 0; i < ids_.size(); ++i) pieces.push_back({ids_[i], tokens[i], false});
+    return runner_.evaluate(pieces);
+  }
+
+ private:
+  Runner& runner_;
+  std::vector<int> ids_;
+};
+
+}  // namespace
+
+BenchResult run_bench(Engine& engine, const BenchOptions& options) {
+  LanguageEngine& language = language_engine(engine);
+  Runner& shared = language.runner();
+  if (options.prompt < 1 || options.generate < 0 || options.depth < 0 || options.batch < 1 || options.repeat < 1)
+    bad_usage("a benchmark of {} prompt tokens, {} generated at depth {}, batch {}, {} times", options.prompt,
+              options.generate, options.depth, options.batch, options.repeat);
+  const int64_t longest = options.depth + std::max(options.prompt, options.generate + 1);
+  if (longest > shared.context()) bad_input("{} tokens don't fit the context of {}", longest, shared.context());
+  std::unique_ptr<Runner> own;
+  if (options.batch > 1) own = language.make_runner(engine.info().threads, static_cast<int>(options.batch));
+  Runner& runner = own ? *own : shared;
+  const int64_t vocabulary = engine.info().vocabulary;
+  const auto texts = [&](int64_t n, int64_t salt) {
+    std::vector<std::vector<int32_t>> all;
+    for (int64_t i = 0; i < options.batch; ++i) all.push_back(some_tokens(n, vocabulary, salt * 1000 + i));
+    return all;
+  };
+
+  BenchResult result;
+  result.threads = engine.info().threads;
+  result.prompt = options.prompt, result.generated = options.generate;
+  result.depth = options.depth, result.batch = options.batch;
+  const auto once = [&](bool count, int64_t salt) {
+    Sequences sequences(runner, options.batch);
+    if (options.depth > 0) sequences.read(texts(options.depth, salt + 1));
+    const auto start = Clock::now();
+    sequences.read(texts(options.prompt, salt + 2));
+    const double prompt_s = seconds_since(start);
+    if (count) {
+      result.prefill_tokens_per_s.push_back(static_cast<double>(options.prompt * options.batch) / prompt_s);
+      result.time_to_first_token_ms.push_back(prompt_s * 1e3);
+    }
+  };
+  const auto decode = [&](bool count, int64_t salt) {
+    Sequences sequences(runner, options.batch);
+    if (options.depth > 0) sequences.read(texts(options.depth, salt + 3));
+    sequences.read(texts(1, salt + 4));
+    const auto tokens = texts(options.generate, salt + 5);
+    const auto start = Clock::now();
+    for (int64_t i = 0; i < options.generate; ++i) {
+      std::vector<std::vector<int32_t>> next;
+      for (const auto& text : tokens) next.push_back({text[static_cast<size_t>(i)]});
+      sequences.read(next);
+    }
+    if (count && options.generate > 0)
+      result.decode_tokens_per_s.push_back(static_cast<double>(options.generate * options.batch) /
+                                           seconds_since(start));
+  };
+  once(false, 0);  // programs are planned and pages committed outside of the measurement
+  for (int64_t i = 1; i <= options.repeat; ++i) once(true, i * 10), decode(true, i * 10);
+  result.decode_bytes_per_token = engine.info().weight_bytes / options.batch +
+                                  (options.depth + options.generate / 2) * runner.kv_bytes_per_position();
+  return result;
+}
+
+double measure_bandwidth(int threads) {
+  constexpr int64_t bytes = int64_t{256} << 20, chunk = int64_t{1} << 20;
+  const Buffer buffer(bytes);
+  for (int64_t i = 0; i < bytes; i += 4096) buffer.data()[i] = std::byte{1};  // commit
+  ThreadPool pool(threads);
+  std::atomic<uint64_t> sink{0};
+  double best = 0;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    const auto start = Clock::now();
+    pool.run(bytes / chunk, [&](int64_t i, int) {
+      const auto* words = reinterpret_cast<const uint64_t*>(buffer.data() + i * chunk);
+      uint64_t sums[8] = {};
+      for (int64_t w = 0; w < chunk / 8; w += 8)
+        for (int j = 0; j < 8; ++j) sums[j] += words[w + j];
+      sink += std::accumulate(std::begin(sums), std::end(sums), uint64_t{0});
+    });
+    best = std::max(best, static_cast<double>(bytes) / seconds_since(start));
+  }
+  return best;
+}
+
+}  // namespace consonant

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/language_engine.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "engine/memory_info.hpp"
+#include "engine/session.hpp"
+#include "formats/sha256.hpp"
+#include "text/chat_template.hpp"
+
+namespace consonant {
+
+namespace {
+
+DeviceKind parse_device(const std::string& device) {
+  if (device == "auto" || device == "cpu") return DeviceKind::cpu;
+  if (device == "reference") return DeviceKind::reference;
+  bad_usage("the device '{}' isn't built into this program; there are cpu and reference", device);
+}
+
+DType parse_kv(const EngineOptions& options) {
+  if (options.kv.empty()) return options.precision == "f32" || options.device == "reference" ? DType::f32 : DType::f16;
+  for (DType type : {DType::f16, DType::f32, DType::q8_0})
+    if (options.kv == name(type)) return type;
+  bad_usage("a cache of '{}'; there are f16, f32 and q8_0", options.kv);
+}
+
+std::vector<WeightSource> sources_of(const ModelFile& file, const Weights& weights) {
+  std::vector<WeightSource> sources;
+  for (const StoredTensor* tensor : weights.used())
+    sources.push_back({tensor->name, tensor->type, tensor->sizes, tensor->load, file.release});
+  return sources;
+}
+
+std::string megabytes(int64_t bytes) { return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6); }
+
+}  // namespace
+
+LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& options)
+    : options_(options), file_(open_model(path)) {
+  const auto start = Clock::now();
+  if (options.precision != "auto" && options.precision != "f32")
+    bad_usage("the precision '{}'; there are auto and f32", options.precision);
+  for (const std::string& text : options.override_kv) apply_override(*file_.meta, text);
+  weights_.emplace(file_);
+  model_ = load_language_model(file_, *weights_);
+  if (file_.meta->has("tokenizer.ggml.model")) tokenizer_ = Tokenizer::load(*file_.meta);
+
+  const RunnerOptions runner = runner_options();
+  const auto sources = sources_of(file_, *weights_);
+  check_memory(runner, sources);
+  runner_ = std::make_unique<Runner>(*model_, sources, runner);
+
+  info_.architecture = file_.meta->string("general.architecture");
+  info_.name = file_.meta->string("general.name", "");
+  info_.path = path;
+  info_.format = file_.format;
+  info_.device = name(runner.device);
+  info_.precision = options.precision;
+  info_.kv = name(runner.kv);
+  info_.layers = model_->layers, info_.width = model_->width, info_.vocabulary = model_->vocabulary;
+  info_.context = runner_->context();
+  for (const StoredTensor* tensor : weights_->used()) info_.parameters += element_count(tensor->sizes);
+  info_.file_bytes = file_.file_bytes;
+  info_.weight_bytes = runner_->weight_bytes();
+  info_.threads = runner.threads;
+  info_.has_chat_template = file_.meta->has("tokenizer.chat_template");
+  load_seconds_ = seconds_since(start);
+  log_verbose("{}: {} {}, {} layers, {} parameters, on {} with {} threads, loaded in {:.0f} ms", path, info_.format,
+              info_.architecture, info_.layers, info_.parameters, info_.device, info_.threads, load_seconds_ * 1e3);
+}
+
+RunnerOptions LanguageEngine::runner_options() const {
+  RunnerOptions runner;
+  runner.device = parse_device(options_.device);
+  if (options_.threads < 0 || options_.threads > 1024) bad_usage("{} threads", options_.threads);
+  runner.threads = options_.threads > 0 ? options_.threads : usable_cores();
+  runner.small_activations = options_.precision == "auto";
+  runner.kv = parse_kv(options_);
+  runner.context = options_.context;
+  if (options_.context > model_->context)
+    log_warning("a context of {} tokens, but the model was trained for {}", options_.context, model_->context);
+  return runner;
+}
+
+void LanguageEngine::check_memory(const RunnerOptions& options, const std::vector<WeightSource>& sources) const {
+  RunnerOptions counted = options;
+  // The model's own context is an upper bound, not a wish: its cache is committed as it fills.
+  if (options_.context == 0) counted.context = std::min<int64_t>(model_->context, kv_page);
+  const int64_t needed = Runner::bytes_needed(*model_, sources, counted), available = available_memory();
+  if (available >= 0 && needed > available)
+    throw_error(
+        Exit::memory, "{} needs {} for weights and cache, but {} are available; {}", file_.meta->source,
+        megabytes(needed), megabytes(available),
+        options_.context > 0 ? "try a smaller --context" : "try a smaller model or a more compact quantisation");
+}
+
+std::unique_ptr<Runner> LanguageEngine::make_runner(int threads, int sequences) const {
+  RunnerOptions runner = runner_options();
+  runner.threads = threads, runner.sequences = sequences;
+  return std::make_unique<Runner>(*model_, sources_of(file_, *weights_), runner);
+}
+
+std::string LanguageEngine::sha256() const {
+  std::vector<std::filesystem::path> files = file_.files;
+  std::sort(files.begin(), files.end());
+  return sha256_of_files(files);
+}
+
+namespace {
+
+const Tokenizer& need(const std::optional<Tokenizer>& tokenizer, const ModelFile& file) {
+  if (!tokenizer) bad_input("{}: the model has no tokenizer; give token ids", file.meta->source);
+  return *tokenizer;
+}
+
+}  // namespace
+
+std::vector<int32_t> LanguageEngine::tokenize(std::string_view text, const TokenizeOptions& options) const {
+  return need(tokenizer_, file_).encode(text, {options.parse_special, options.add_special});
+}
+
+std::string LanguageEngine::detokenize(std::span<const int32_t> tokens, bool special) const {
+  return need(tokenizer_, file_).decode(tokens, {!special});
+}
+
+std::string LanguageEngine::render_chat(std::string_view variables, std::string_view source,
+                                        std::string_view now) const {
+  std::string_view text = source;
+  if (text.empty()) {
+    if (!info_.has_chat_template)
+      bad_input("{}: the model has no chat template; give one with --template, or a plain prompt", file_.meta->source);
+    text = file_.meta->string("tokenizer.chat_template");
+  }
+  nlohmann::ordered_json json;
+  try {
+    json = nlohmann::ordered_json::parse(variables);
+  } catch (const nlohmann::json::exception& error) {
+    bad_input("the variables of the chat template are no JSON: {}", error.what());
+  }
+  if (!json.is_object()) bad_input("the variables of the chat template must be a JSON object");
+  const auto supply = [&](const char* key, int32_t id) {
+    if (!json.contains(key)) json[key] = id < 0 ? std::string() : std::string(tokenizer_->token_text(id));
+  };
+  if (tokenizer_) {
+    supply("bos_token", tokenizer_->bos());
+    supply("eos_token", tokenizer_->eos());
+    supply("unk_token", tokenizer_->unknown());
+    supply("pad_token", tokenizer_->padding());
+  }
+  return ChatTemplate(std::string(text)).render(json, now);
+}
+
+std::unique_ptr<Session> LanguageEngine::session() {
+  if (!tokenizer_) bad_input("{}: the model has no tokenizer, which ends of text need", file_.meta->source);
+  return std::make_unique<LanguageSession>(*this);
+}
+
+LanguageEngine& language_engine(Engine& engine) {
+  auto* language = dynamic_cast<LanguageEngine*>(&engine);
+  if (!language) bad_usage("{} isn't a language model", engine.info().path);
+  return *language;
+}
+
+std::shared_ptr<Engine> Engine::load(const std::string& path, const EngineOptions& options) {
+  return std::make_shared<LanguageEngine>(path, options);
+}
+
+int exit_code(const std::exception& error) {
+  if (const auto* known = dynamic_cast<const Error*>(&error)) return static_cast<int>(known->exit());
+  if (dynamic_cast<const std::bad_alloc*>(&error)) return static_cast<int>(Exit::memory);
+  return static_cast<int>(Exit::failed);
+}
+
+std::string_view name(StopReason reason) {
+  switch (reason) {
+    case StopReason::end_token:
+      return "end_token";
+    case StopReason::stop_string:
+      return "stop_string";
+    case StopReason::caller_limit:
+      return "caller_limit";
+    case StopReason::input_bound:
+      return "input_bound";
+    case StopReason::context_full:
+      return "context_full";
+    case StopReason::deadline:
+      return "deadline";
+    case StopReason::cancelled:
+      return "cancelled";
+  }
+  return "unknown";
+}
+
+int exit_code(StopReason reason) {
+  switch (reason) {
+    case StopReason::end_token:
+    case StopReason::stop_string:
+    case StopReason::caller_limit:
+      return static_cast<int>(Exit::done);
+    case StopReason::input_bound:
+    case StopReason::context_full:
+      return static_cast<int>(Exit::bound);
+    case StopReason::deadline:
+      return static_cast<int>(Exit::failed);
+    case StopReason::cancelled:
+      return static_cast<int>(Exit::interrupted);
+  }
+  return static_cast<int>(Exit::failed);
+}
+
+}  // namespace consonant

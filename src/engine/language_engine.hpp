@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "consonant/engine.hpp"
+#include "engine/runner.hpp"
+#include "formats/model_file.hpp"
+#include "text/tokenizer.hpp"
+
+namespace consonant {
+
+// The engine of a language model. Behind the public Engine there is always one of these.
+class LanguageEngine final : public Engine {
+ public:
+  LanguageEngine(const std::string& path, const EngineOptions& options);
+
+  const ModelInfo& info() const override { return info_; }
+  double load_seconds() const override { return load_seconds_; }
+  std::string sha256() const override;
+
+  std::vector<int32_t> tokenize(std::string_view text, const TokenizeOptions& options) const override;
+  std::string detokenize(std::span<const int32_t> tokens, bool special) const override;
+  std::string render_chat(std::string_view variables, std::string_view source, std::string_view now) const override;
+  std::unique_ptr<Session> session() override;
+
+  Runner& runner() { return *runner_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const EngineOptions& options() const { return options_; }
+  // A second runner over the same file, with another number of threads or sequences.
+  std::unique_ptr<Runner> make_runner(int threads, int sequences = 1) const;
+
+ private:
+  RunnerOptions runner_options() const;
+  void check_memory(const RunnerOptions& options, const std::vector<WeightSource>& sources) const;
+
+  EngineOptions options_;
+  ModelFile file_;
+  std::optional<Tokenizer> tokenizer_;  // a model may come without one; then only token ids go in and out
+  std::optional<Weights> weights_;
+  std::unique_ptr<LanguageModel> model_;
+  std::unique_ptr<Runner> runner_;
+  ModelInfo info_;
+  double load_seconds_ = 0;
+};
+
+// The engine behind the public interface; wrong usage if it is of another kind.
+LanguageEngine& language_engine(Engine& engine);
+
+}  // namespace consonant

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/session.hpp"
+
+#include <algorithm>
+
+namespace consonant {
+
+namespace {
+
+Sampling to_sampling(const SamplingOptions& o) {
+  return {.temperature = o.temperature,
+          .top_k = o.top_k,
+          .top_p = o.top_p,
+          .min_p = o.min_p,
+          .typical = o.typical,
+          .repeat_penalty = o.repeat_penalty,
+          .frequency_penalty = o.frequency_penalty,
+          .presence_penalty = o.presence_penalty,
+          .penalty_window = o.penalty_window,
+          .logit_bias = o.logit_bias,
+          .seed = o.seed};
+}
+
+StopReason to_reason(Stop stop) {
+  switch (stop) {
+    case Stop::end_token:
+      return StopReason::end_token;
+    case Stop::stop_string:
+      return StopReason::stop_string;
+    case Stop::caller_limit:
+      return StopReason::caller_limit;
+    case Stop::input_bound:
+      return StopReason::input_bound;
+    case Stop::context_full:
+      return StopReason::context_full;
+    case Stop::deadline:
+      return StopReason::deadline;
+    case Stop::cancelled:
+      return StopReason::cancelled;
+  }
+  return StopReason::cancelled;
+}
+
+}  // namespace
+
+LanguageSession::LanguageSession(LanguageEngine& engine) : engine_(engine), sequence_(engine.runner().open()) {}
+LanguageSession::~LanguageSession() { engine_.runner().close(sequence_); }
+
+int64_t LanguageSession::length() const { return engine_.runner().length(sequence_); }
+
+void LanguageSession::reset() {
+  engine_.runner().truncate(sequence_, 0);
+  cached_.clear();
+}
+
+std::span<const float> LanguageSession::step(std::span<const int32_t> tokens) {
+  const Piece piece{sequence_, tokens, false};
+  const auto logits = engine_.runner().evaluate({&piece, 1});
+  cached_.insert(cached_.end(), tokens.begin(), tokens.end());
+  return logits;
+}
+
+Generation LanguageSession::generate(std::span<const int32_t> prompt, const GenerateOptions& options,
+                                     const OnText& on_text) {
+  const int64_t context = engine_.runner().context(), size = static_cast<int64_t>(prompt.size());
+  if (prompt.empty()) bad_input("the prompt is empty");
+  if (size > context) bad_input("a prompt of {} tokens doesn't fit the context of {}", size, context);
+  cancelled_ = false;
+
+  // What the cache shares with the prompt is kept, except for the last token: its logits are needed.
+  const auto differ = std::mismatch(cached_.begin(), cached_.end(), prompt.begin(), prompt.end());
+  const int64_t shared = std::min<int64_t>(differ.first - cached_.begin(), size - 1);
+  engine_.runner().truncate(sequence_, shared);
+  cached_.resize(static_cast<size_t>(shared));
+
+  Autoregression loop;
+  loop.sampling = to_sampling(options.sampling);
+  loop.limits.cancelled = &cancelled_;
+  if (options.deadline > 0) loop.limits.deadline = Deadline::after(options.deadline);
+  if (!options.ignore_eos) loop.limits.end_tokens = engine_.tokenizer().end_ids();
+  loop.limits.max_tokens = options.max_tokens;
+  loop.limits.context = context;
+  loop.stop = options.stop;
+  loop.logprobs = options.logprobs;
+  Continuation made = consonant::generate(*this, engine_.tokenizer(), prompt, shared, loop, on_text);
+
+  Generation result;
+  result.text = std::move(made.text);
+  result.tokens = std::move(made.tokens);
+  result.logprobs = std::move(made.logprobs);
+  result.stop_reason = to_reason(made.stop);
+  result.timings = {engine_.load_seconds(), made.prompt_s, made.generate_s,
+                    made.first_token_s,     size,          static_cast<int64_t>(result.tokens.size())};
+  return result;
+}
+
+}  // namespace consonant

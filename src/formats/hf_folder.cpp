@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/hf_folder.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/checked.hpp"
+#include "base/utf8.hpp"
+#include "formats/hf_tokenizer.hpp"
+#include "formats/names/names.hpp"
+#include "formats/safetensors.hpp"
+
+namespace consonant {
+
+namespace {
+
+using Shard = std::shared_ptr<const SafetensorsFile>;
+
+// A tensor of the folder and the file that holds it.
+struct Source {
+  Shard shard;
+  const SafetensorsEntry* entry;
+};
+
+struct Shards {
+  std::vector<Shard> files;
+  std::vector<std::filesystem::path> paths;
+  std::vector<Source> tensors;
+  int64_t bytes = 0;
+};
+
+Shard add_shard(Shards& shards, const std::filesystem::path& path) {
+  auto shard = std::make_shared<const SafetensorsFile>(SafetensorsFile::open(path));
+  shards.files.push_back(shard);
+  shards.paths.push_back(path);
+  shards.bytes += shard->file()->size();
+  return shard;
+}
+
+Shards open_shards(const std::filesystem::path& folder) {
+  Shards shards;
+  const auto whole = folder / "model.safetensors", index_path = folder / "model.safetensors.index.json";
+  if (file_exists(whole)) {
+    const Shard shard = add_shard(shards, whole);
+    for (const SafetensorsEntry& e : shard->entries()) shards.tensors.push_back({shard, &e});
+    return shards;
+  }
+  if (!file_exists(index_path))
+    bad_input("{}: has neither model.safetensors nor model.safetensors.index.json", folder.string());
+  const HfConfig index(parse_json(MappedFile::open(index_path)->text(), index_path.string()), index_path.string());
+  const Json* map = index.find("weight_map");
+  if (!map || !map->is_object()) bad_input("{}: \"weight_map\" is missing or no object", index_path.string());
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : map->items()) {
+    if (!file.is_string()) bad_input("{}: the file of \"{}\" is no string", index_path.string(), tensor);
+    const std::string name = file.get<std::string>();
+    // A name with a folder in it could point anywhere on the machine.
+    if (name.empty() || std::filesystem::path(name).filename() != name || name == "..")
+      bad_input("{}: \"{}\" is no name of a file in this folder", index_path.string(), name);
+    names.insert(name);
+  }
+  for (const std::string& name : names) {
+    if (!file_exists(folder / name)) bad_input("{}: names {}, which is missing", index_path.string(), name);
+    const Shard shard = add_shard(shards, folder / name);
+    for (const SafetensorsEntry& e : shard->entries()) {
+      const auto at = map->find(e.name);
+      if (at != map->end() && *at == name) shards.tensors.push_back({shard, &e});
+    }
+  }
+  std::set<std::string_view> found;
+  for (const Source& s : shards.tensors) found.insert(s.entry->name);
+  for (const auto& [tensor, file] : map->items())
+    if (!found.count(tensor))
+      bad_input("{}: {} should hold \"{}\", but doesn't", index_path.string(), file.get<std::string>(), tensor);
+  return shards;
+}
+
+// Matches "model.layers.{}.mlp.up_proj.weight"; gives the number at "{}", -1 if there is none to give.
+std::optional<int64_t> match(std::string_view pattern, std::string_view name) {
+  const size_t hole = pattern.find("{}");
+  if (hole == pattern.npos) return pattern == name ? std::optional<int64_t>(-1) : std::nullopt;
+  const std::string_view head = pattern.substr(0, hole), tail = pattern.substr(hole + 2);
+  if (name.size() <= head.size() + tail.size() || !name.starts_with(head) || !name.ends_with(tail)) return std::nullopt;
+  const std::string_view digits = name.substr(head.size(), name.size() - head.size() - tail.size());
+  int64_t number = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || number < 0) return std::nullopt;
+  if (std::to_string(number) != digits) return std::nullopt;  // "007"
+  return number;
+}
+
+// Buffers that older exports store: the engine computes them.
+bool is_buffer(std::string_view name) {
+  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".rotary_emb.cos_cached") ||
+         name.ends_with(".rotary_emb.sin_cached") || name.ends_with(".masked_bias");
+}
+
+// The number of the layer in "model.layers.7...", or -1.
+int64_t layer_of(std::string_view name) {
+  constexpr std::string_view head = "model.layers.";
+  if (!name.starts_with(head)) return -1;
+  int64_t number = -1;
+  std::from_chars(name.data() + head.size(), name.data() + name.size(), number);
+  return number;
+}
+
+class FolderReader {
+ public:
+  FolderReader(const std::filesystem::path& folder, const HfConfig& config, const Architecture& architecture)
+      : folder_(folder), config_(config), architecture_(architecture), shards_(open_shards(folder)) {
+    layers_ = config.count("num_hidden_layers");
+    tied_ = config.boolean("tie_word_embeddings", architecture.tied_by_default);
+    heads_ = config.count("num_attention_heads");
+    kv_heads_ = config.count("num_key_value_heads", heads_);
+  }
+
+  ModelFile read() {
+    ModelFile model;
+    model.format = "Hugging Face folder";
+    model.files = shards_.paths;
+    model.file_bytes = shards_.bytes;
+    add_tensors(model);
+    check_embedding(model);
+    model.meta = std::make_shared<Meta>();
+    model.meta->source = folder_.string();
+    add_metadata(*model.meta);
+    add_tokenizer(folder_, config_, *model.meta);
+    auto places = std::make_shared<std::unordered_map<std::string, Source>>(std::move(places_));
+    model.release = [places](const StoredTensor& tensor) {
+      const auto at = places->find(tensor.name);
+      if (at == places->end()) return;
+      const MappedFile& file = *at->second.shard->file();
+      file.release(file.range(at->second.entry->offset, at->second.entry->bytes, tensor.name));
+    };
+    return model;
+  }
+
+ private:
+  struct Placed {
+    int64_t layer;
+    size_t rule;
+    StoredTensor tensor;
+  };
+
+  template <class... Args>
+  [[noreturn]] void fail(const Source& source, fmt::format_string<Args...> format, Args&&... args) const {
+    bad_input("{}: tensor \"{}\": {}", source.shard->file()->name(), source.entry->name,
+              fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  void add_metadata(Meta& meta) const {
+    add_string(meta, "general.architecture", std::string(architecture_.name));
+    add_string(meta, "general.type", "model");
+    const auto name = std::filesystem::weakly_canonical(folder_).filename().string();
+    add_string(meta, "general.name", is_utf8(name) ? name : sanitize_utf8(name));
+    architecture_.metadata(config_, meta);
+  }
+
+  void add_tensors(ModelFile& model) {
+    std::vector<Placed> placed;
+    for (const Source& source : shards_.tensors) {
+      const std::string& name = source.entry->name;
+      if (is_buffer(name) || layer_of(name) >= layers_) continue;
+      bool known = false;
+      for (size_t rule = 0; rule < architecture_.tensors.size() && !known; ++rule) {
+        const auto layer = match(architecture_.tensors[rule].hf, name);
+        if (!layer) continue;
+        known = true;
+        if (tied_ && architecture_.tensors[rule].gguf == "output.weight") continue;
+        placed.push_back({*layer, rule, stored(source, architecture_.tensors[rule], *layer)});
+      }
+      if (!known) fail(source, "isn't one of {} ({})", architecture_.name, architecture_.classes.front());
+    }
+    std::sort(placed.begin(), placed.end(),
+              [](const Placed& a, const Placed& b) { return std::tie(a.layer, a.rule) < std::tie(b.layer, b.rule); });
+    for (MadeTensor& made : architecture_.make(config_)) {
+      const HostTensor& t = made.tensor;
+      model.tensors.push_back({made.name, t.type, t.sizes, static_cast<int64_t>(t.bytes.size()), [t] { return t; }});
+    }
+    for (Placed& p : placed) model.tensors.push_back(std::move(p.tensor));
+  }
+
+  int64_t heads_for(const Source& source, Change change) const {
+    const int64_t heads = change == Change::rope_rows_q ? heads_ : kv_heads_, rows = source.entry->sizes[0];
+    if (rows % (2 * heads) != 0) fail(source, "{} rows can't be {} heads of an even size", rows, heads);
+    return heads;
+  }
+
+  StoredTensor stored(const Source& source, const TensorName& rule, int64_t layer) {
+    const SafetensorsEntry& entry = *source.entry;
+    if (!is_float(entry.type)) fail(source, "type {} is no weight's", name(entry.type));
+    if (entry.sizes.empty() || entry.sizes.size() > 4) fail(source, "has {} dimensions", entry.sizes.size());
+    for (const int64_t size : entry.sizes)
+      if (size == 0) fail(source, "a dimension of zero in {}", to_string(entry.sizes));
+    std::string gguf(rule.gguf);
+    if (const size_t hole = gguf.find("{}"); hole != gguf.npos) gguf.replace(hole, 2, std::to_string(layer));
+    if (!places_.emplace(gguf, source).second) fail(source, "stands in two files");
+    const bool widened = entry.sizes.size() == 1 || rule.change == Change::plus_one || entry.type == DType::f64;
+    const DType type = widened ? DType::f32 : entry.type;
+    const int64_t heads =
+        rule.change == Change::rope_rows_q || rule.change == Change::rope_rows_k ? heads_for(source, rule.change) : 0;
+    auto load = [source, change = rule.change, widened, heads] {
+      HostTensor t = source.shard->tensor(*source.entry);
+      if (change == Change::plus_one) return plus_one(t);
+      if (heads > 0) t = halves_to_pairs(t, heads);
+      return widened ? to_f32(t) : t;
+    };
+    return {std::move(gguf), type, entry.sizes, checked_mul(element_count(entry.sizes), info(type).block_bytes),
+            std::move(load)};
+  }
+
+  // Before anything is sized by the vocabulary that config.json states.
+  void check_embedding(const ModelFile& model) const {
+    const StoredTensor* embedding = model.find("token_embd.weight");
+    if (!embedding) bad_input("{}: no tensor \"model.embed_tokens.weight\"", folder_.string());
+    const int64_t vocabulary = config_.count("vocab_size"), width = config_.count("hidden_size");
+    if (embedding->sizes != Sizes{vocabulary, width})
+      bad_input("{}: model.embed_tokens.weight is {}, but config.json says \"vocab_size\" {} and \"hidden_size\" {}",
+                folder_.string(), to_string(embedding->sizes), vocabulary, width);
+    if (!tied_ && !model.find("output.weight"))
+      bad_input("{}: no tensor \"lm_head.weight\", and \"tie_word_embeddings\" isn't true", folder_.string());
+  }
+
+  const std::filesystem::path& folder_;
+  const HfConfig& config_;
+  const Architecture& architecture_;
+  Shards shards_;
+  int64_t layers_ = 0, heads_ = 0, kv_heads_ = 0;
+  bool tied_ = false;
+  std::unordered_map<std::string, Source> places_;
+};
+
+const Architecture& architecture_of(const HfConfig& config) {
+  const Json* classes = config.find("architectures");
+  if (!classes || !classes->is_array() || classes->empty() || !classes->front().is_string())
+    bad_input("{}: \"architectures\" doesn't name a class", config.source());
+  const std::string& name = classes->front().get_ref<const std::string&>();
+  const Architecture* found = find_architecture(name);
+  if (!found)
+    bad_input("{}: architecture {} isn't supported; known are {}", config.source(), name, known_architectures());
+  return *found;
+}
+
+}  // namespace
+
+bool is_hf_folder(const std::filesystem::path& folder) { return file_exists(folder / "config.json"); }
+
+ModelFile open_hf_folder(const std::filesystem::path& folder) {
+  const auto path = folder / "config.json";
+  const HfConfig config(parse_json(MappedFile::open(path)->text(), path.string()), path.string());
+  return FolderReader(folder, config, architecture_of(config)).read();
+}
+
+}  // namespace consonant

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/names/names.hpp"
+
+namespace consonant {
+
+namespace {
+
+void metadata(const HfConfig& config, Meta& meta) {
+  config.require("hidden_act", "silu");
+  config.require("use_sliding_window", false);
+  config.require("attention_bias", false);
+  add_decoder_metadata("qwen3", config, meta);
+  const HfConfig rope = config.rope();
+  add_f32(meta, "qwen3.rope.freq_base", rope.number("rope_theta", 10000));
+  add_rope_scaling("qwen3", rope, meta);
+}
+
+}  // namespace
+
+const Architecture qwen3_architecture = {
+    .name = "qwen3",
+    .classes = {"Qwen3ForCausalLM"},
+    .tied_by_default = false,
+    .tensors = {{"model.embed_tokens.weight", "token_embd.weight"},
+                {"lm_head.weight", "output.weight"},
+                {"model.norm.weight", "output_norm.weight"},
+                {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+                {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
+                {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
+                {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
+                {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
+                {"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
+                {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
+                {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
+                {"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
+                {"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
+                {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"}},
+    .metadata = metadata,
+    .make = llama3_rope_factors};
+
+}  // namespace consonant

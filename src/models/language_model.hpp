@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "graph/inputs.hpp"
+#include "models/weights.hpp"
+
+namespace consonant {
+
+// What the cache of one attention layer holds a position.
+struct KvShape {
+  int64_t heads, key_dim, value_dim;
+};
+
+// A network that reads tokens and predicts the next one.
+class LanguageModel {
+ public:
+  virtual ~LanguageModel() = default;
+
+  // Logits [wanted, vocabulary] of the rows that `s` wants; appends to its cache.
+  virtual Tensor logits(Inputs& s) const = 0;
+
+  std::vector<KvShape> kv;  // a layer each
+  int64_t layers = 0, width = 0, vocabulary = 0;
+  int64_t context = 0;  // positions that it was trained for
+};
+
+// Builds the model that the file's `general.architecture` names; bad input for others, with those known.
+std::unique_ptr<LanguageModel> load_language_model(const ModelFile& file, const Weights& weights);
+
+}  // namespace consonant

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/weights.hpp"
+
+#include <fmt/format.h>
+
+namespace consonant {
+
+Weights::Weights(const ModelFile& file) : shared_(std::make_shared<Shared>(Shared{&file, {}, {}})) {}
+
+Weights Weights::layer(int64_t i) const {
+  Weights layer = *this;
+  layer.prefix_ = fmt::format("blk.{}.", i);
+  return layer;
+}
+
+Tensor Weights::get(const std::string& name, const Sizes& sizes) const {
+  const auto known = shared_->leaves.find(name);
+  const StoredTensor* stored = shared_->file->find(name);
+  if (!stored) bad_input("{}: the tensor {} {} is missing", shared_->file->meta->source, name, to_string(sizes));
+  if (stored->sizes != sizes)
+    bad_input("{}: the tensor {} is {}, but the metadata makes it {}", shared_->file->meta->source, name,
+              to_string(stored->sizes), to_string(sizes));
+  if (known != shared_->leaves.end()) return known->second;
+  if (!is_float(stored->type) && !is_quantized(stored->type))
+    bad_input("{}: the tensor {} holds {}, not weights", shared_->file->meta->source, name,
+              consonant::name(stored->type));
+  const Shape shape = make_shape(sizes.data(), static_cast<int>(sizes.size()), Axis::fixed);
+  Tensor leaf = weight(name, stored->type, shape, static_cast<int>(shared_->used.size()));
+  shared_->used.push_back(stored);
+  shared_->leaves.emplace(name, leaf);
+  return leaf;
+}
+
+Tensor Weights::operator()(std::string_view name, const Sizes& sizes) const {
+  return get(fmt::format("{}{}.weight", prefix_, name), sizes);
+}
+
+Tensor Weights::bias(std::string_view name, const Sizes& sizes) const {
+  return get(fmt::format("{}{}.bias", prefix_, name), sizes);
+}
+
+bool Weights::has(std::string_view name) const {
+  return shared_->file->find(fmt::format("{}{}.weight", prefix_, name));
+}
+bool Weights::has_bias(std::string_view name) const {
+  return shared_->file->find(fmt::format("{}{}.bias", prefix_, name));
+}
+
+}  // namespace consonant

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/model_file.hpp"
+#include "graph/node.hpp"
+
+namespace consonant {
+
+// The tensors of a model file as leaves of its graphs. Asking for one states its name and its shape, once, here: a
+// tensor that is missing or has another shape is bad input that names both.
+class Weights {
+ public:
+  explicit Weights(const ModelFile& file);
+
+  // The tensors of layer `i`: names gain the prefix "blk.<i>.".
+  Weights layer(int64_t i) const;
+
+  Tensor operator()(std::string_view name, const Sizes& sizes) const;  // "<prefix><name>.weight"
+  Tensor bias(std::string_view name, const Sizes& sizes) const;        // "<prefix><name>.bias"
+  bool has(std::string_view name) const;                               // whether "<prefix><name>.weight" is there
+  bool has_bias(std::string_view name) const;
+
+  // Those asked for so far; a leaf's WeightAttr::index counts them.
+  const std::vector<const StoredTensor*>& used() const { return shared_->used; }
+
+ private:
+  struct Shared {
+    const ModelFile* file;
+    std::vector<const StoredTensor*> used;
+    std::unordered_map<std::string, Tensor> leaves;
+  };
+
+  Tensor get(const std::string& name, const Sizes& sizes) const;
+
+  std::shared_ptr<Shared> shared_;
+  std::string prefix_;
+};
+
+}  // namespace consonant

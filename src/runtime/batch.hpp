@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace consonant {
+
+// The numbers of one step: tokens of several sequences, concatenated; those of one sequence are neighbours and in the
+// order of their positions.
+struct Batch {
+  std::vector<int32_t> tokens;     // ids
+  std::vector<int32_t> positions;  // of each token in its sequence
+  std::vector<int32_t> sequences;  // of each token: row of `pages`
+  std::vector<int32_t> wanted;     // rows of `tokens` whose output is wanted
+  std::vector<int32_t> pages;      // [sequence, pages_per_sequence], -1 past a sequence's last page
+  int32_t pages_per_sequence = 0;
+};
+
+}  // namespace consonant

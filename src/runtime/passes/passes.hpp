@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "graph/node.hpp"
+
+namespace consonant {
+
+// A pass takes a graph's outputs and returns those of an equivalent graph. Fused nodes carry the name of the last node
+// that they cover, and the names of all of them in `covers`.
+using Pass = std::vector<Tensor> (*)(const std::vector<Tensor>& outputs);
+
+// Gives each node a name of its own: the second "blk.0/add" becomes "blk.0/add.2". Runs first, so that the names of one
+// graph agree whatever is fused later.
+void name_nodes(const std::vector<Tensor>& outputs);
+
+// Nodes that make equal values (same op, inputs and key) become one.
+std::vector<Tensor> merge_equal(const std::vector<Tensor>& outputs);
+
+// mul(silu(a), b), mul(gelu(a), b) -> gated(a, b).
+std::vector<Tensor> fuse_gated(const std::vector<Tensor>& outputs);
+
+// add(linear(x, w), bias) and add(residual, linear(x, w)) -> linear with an epilogue. Bit-equal to the plain nodes.
+std::vector<Tensor> fuse_epilogue(const std::vector<Tensor>& outputs);
+
+// linear(x, w) with a quantised w -> linear(quantize(x), w): 8-bit activations, what --precision auto means on the CPU.
+std::vector<Tensor> quantize_activations(const std::vector<Tensor>& outputs);
+
+}  // namespace consonant

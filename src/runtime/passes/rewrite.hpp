@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/node.hpp"
+
+namespace consonant {
+
+// How often each node is used as an input of a graph or as one of its outputs.
+std::unordered_map<const Node*, int> count_uses(const std::vector<Tensor>& outputs);
+
+// A rule looks at a node whose inputs have been rewritten already, and returns what stands for its outputs, or nothing
+// to keep it. `original` is the node before its inputs were rewritten (uses are counted on originals).
+using Rule = std::function<std::vector<Tensor>(const std::shared_ptr<Node>& node, const Node& original)>;
+
+// The graph with `rule` applied to each node, operands first. Nodes are never changed in place: a graph that others
+// hold stays as it was.
+std::vector<Tensor> rewrite(const std::vector<Tensor>& outputs, const Rule& rule);
+
+}  // namespace consonant

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+#include "base/checked.hpp"
+#include "base/glob.hpp"
+#include "runtime/memory.hpp"
+#include "runtime/passes/passes.hpp"
+
+namespace consonant {
+
+namespace {
+
+constexpr int forever = std::numeric_limits<int>::max();
+
+int64_t storage_bytes(const Output& out) {
+  return checked_mul(out.shape.rows(), row_bytes(out.type, out.shape.last()));
+}
+
+class Planner {
+ public:
+  Planner(std::vector<Tensor> outputs, const PlanOptions& options) : options_(options), outputs_(std::move(outputs)) {
+    name_nodes(outputs_);
+    fuse();
+    for (const Tensor& out : outputs_) collect(out);
+    nodes_ = walk(outputs_);
+  }
+
+  Plan run() {
+    number_waves();
+    find_lifetimes();
+    const MemoryPlan memory = place(lifetimes_);
+    for (auto& entry : storages_)
+      entry.second.offset = entry.second.outside ? 0 : memory.offsets[entry.second.lifetime];
+    Plan plan;
+    plan.arena_bytes = memory.bytes;
+    bind(plan);
+    for (const Tensor& out : outputs_) plan.outputs.push_back(place_of(out));
+    return plan;
+  }
+
+ private:
+  // Where a value is kept that isn't an alias of another.
+  struct Storage {
+    bool outside = false;  // a weight or a state
+    View view;             // of what lies outside
+    size_t lifetime = 0;
+    int64_t offset = 0;
+  };
+
+  void fuse() {
+    outputs_ = merge_equal(outputs_);
+    if (options_.device == DeviceKind::reference) return;  // every node as the model wrote it
+    outputs_ = fuse_gated(outputs_);
+    outputs_ = fuse_epilogue(outputs_);
+    if (options_.small_activations) outputs_ = quantize_activations(outputs_);
+  }
+
+  void collect(const Tensor& x) {
+    if (!owners_.emplace(x.node.get(), x.node).second) return;
+    for (const Tensor& in : x.node->inputs) collect(in);
+  }
+
+  bool is_leaf(const Node& node) const { return node.op == op_input || node.op == op_weight || node.op == op_state; }
+
+  // The value whose storage `x` lies in, and the elements from its start.
+  std::pair<Tensor, int64_t> root(Tensor x) const {
+    int64_t offset = 0;
+    for (;;) {
+      const Output& out = x.node->outputs[static_cast<size_t>(x.output)];
+      if (out.alias < 0) return {x, offset};
+      offset += out.offset;
+      x = x.node->inputs[static_cast<size_t>(out.alias)];
+    }
+  }
+
+  using Key = std::pair<const Node*, int>;
+  struct KeyHash {
+    size_t operator()(const Key& k) const {
+      return std::hash<const void*>()(k.first) * 31 + static_cast<size_t>(k.second);
+    }
+  };
+
+  // A node runs in the first wave after all that it reads; views and leaves take no wave of their own.
+  void number_waves() {
+    for (const Node* node : nodes_) {
+      int wave = is_leaf(*node) || node->op == op_view ? -1 : 0;
+      for (const Tensor& in : node->inputs) {
+        const int before = wave_.at(in.node.get());
+        wave = std::max(wave, node->op == op_view ? before : before + 1);
+      }
+      wave_[node] = wave;
+      wave_count_ = std::max(wave_count_, wave + 1);
+    }
+  }
+
+  bool is_tapped(const Node& node) const {
+    if (is_leaf(node) || node.op == op_view || node.outputs[0].alias >= 0) return false;
+    return std::any_of(options_.taps.begin(), options_.taps.end(),
+                       [&](const std::string& glob) { return glob_match(glob, node.name); });
+  }
+
+  void find_lifetimes() {
+    for (const Node* node : nodes_)
+      for (size_t i = 0; i < node->outputs.size(); ++i)
+        if (node->outputs[i].alias < 0) add_storage(*node, static_cast<int>(i));
+    for (const Node* node : nodes_)
+      for (const Tensor& in : node->inputs) extend(in, wave_.at(node));
+    for (const Tensor& out : outputs_) extend(out, forever);
+    for (const Node* node : nodes_)
+      if (is_tapped(*node)) extend({owners_.at(node), 0}, forever);
+  }
+
+  void add_storage(const Node& node, int output) {
+    Storage storage;
+    if (node.op == op_weight) {
+      storage.outside = true;
+      storage.view = options_.weights->view(node.attr<WeightAttr>().index);
+    } else if (node.op == op_state) {
+      storage.outside = true;
+      storage.view = options_.states(node.attr<StateAttr>());
+    } else {
+      storage.lifetime = lifetimes_.size();
+      const int wave = wave_.at(&node);
+      lifetimes_.push_back(
+          {storage_bytes(node.outputs[static_cast<size_t>(output)]), wave, node.op == op_input ? forever : wave});
+    }
+    storages_.emplace(Key{&node, output}, storage);
+  }
+
+  void extend(const Tensor& x, int wave) {
+    const Tensor owner = root(x).first;
+    const Storage& storage = storages_.at({owner.node.get(), owner.output});
+    if (storage.outside) return;
+    int& last = lifetimes_[storage.lifetime].last;
+    last = std::max(last, wave);
+  }
+
+  Place place_of(const Tensor& x) const {
+    const auto [owner, elements] = root(x);
+    const Storage& storage = storages_.at({owner.node.get(), owner.output});
+    const Output& out = x.node->outputs[static_cast<size_t>(x.output)];
+    Place place;
+    place.view = {nullptr, out.type, out.shape, out.strides, Layout::plain};
+    const int64_t bytes = elements == 0 ? 0 : elements * info(out.type).block_bytes / info(out.type).block;
+    if (storage.outside) {
+      place.in_arena = false;
+      place.view.data = storage.view.data + bytes;
+      place.view.layout = storage.view.layout;
+      place.view.type = storage.view.type;  // vectors are float32 on every device, whatever the file has
+    } else {
+      place.offset = storage.offset + bytes;
+    }
+    return place;
+  }
+
+  void bind(Plan& plan) {
+    plan.waves.resize(static_cast<size_t>(wave_count_));
+    std::string refusals;
+    for (const Node* node : nodes_) {
+      if (node->op == op_input) plan.inputs.emplace_back(node->attr<InputAttr>().name, place_of({owners_.at(node), 0}));
+      if (is_leaf(*node) || node->op == op_view) continue;
+      const Choice choice = choose_kernel(*node, options_.device);
+      if (!choice.kernel) {
+        refusals += fmt::format("\n  {} ({}:{}): {}", node->name, node->location.file_name(), node->location.line,
+                                choice.refusal.reason);
+        continue;
+      }
+      PlannedNode planned{owners_.at(node), choice.kernel, {}, {}};
+      for (const Tensor& in : node->inputs) planned.in.push_back(place_of(in));
+      for (size_t i = 0; i < node->outputs.size(); ++i)
+        planned.out.push_back(place_of({owners_.at(node), static_cast<int>(i)}));
+      if (is_tapped(*node))
+        plan.taps.push_back(
+            {node->name, fmt::format("{}:{}", node->location.file_name(), node->location.line), planned.out[0]});
+      plan.waves[static_cast<size_t>(wave_.at(node))].push_back(std::move(planned));
+    }
+    if (!refusals.empty())
+      throw_error(Exit::device, "{} can't run this model; no kernel for:{}", name(options_.device), refusals);
+  }
+
+  const PlanOptions& options_;
+  std::vector<Tensor> outputs_;
+  std::vector<Node*> nodes_;
+  std::unordered_map<const Node*, std::shared_ptr<Node>> owners_;
+  std::unordered_map<const Node*, int> wave_;
+  std::unordered_map<Key, Storage, KeyHash> storages_;
+  std::vector<Lifetime> lifetimes_;
+  int wave_count_ = 0;
+};
+
+}  // namespace
+
+Plan make_plan(std::vector<Tensor> outputs, const PlanOptions& options) {
+  return Planner(std::move(outputs), options).run();
+}
+
+}  // namespace consonant

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ops/kernel.hpp"
+#include "runtime/weights.hpp"
+
+namespace consonant {
+
+struct PlanOptions {
+  DeviceKind device = DeviceKind::cpu;
+  bool small_activations = false;  // 8-bit activations in products with quantised weights
+  std::vector<std::string> taps;   // globs of the names of nodes whose values are kept for an observer
+  const WeightStore* weights = nullptr;
+  std::function<View(const StateAttr&)> states;  // where the states live
+};
+
+// A value's place: in the program's arena at `offset`, or outside of it (weights, states) at `view.data`.
+struct Place {
+  View view;  // at capacity; `data` is set for what lies outside the arena
+  bool in_arena = true;
+  int64_t offset = 0;  // bytes
+};
+
+struct PlannedNode {
+  std::shared_ptr<Node> node;
+  const Kernel* kernel;
+  std::vector<Place> in, out;
+};
+
+// Nodes of one wave don't depend on each other: their chunks run together.
+struct Plan {
+  std::vector<std::vector<PlannedNode>> waves;
+  std::vector<Place> outputs;  // of the graph
+  std::vector<std::pair<std::string, Place>> inputs;
+  struct Tap {
+    std::string name, source;  // source: "llama.cpp:36"
+    Place place;
+  };
+  std::vector<Tap> taps;
+  int64_t arena_bytes = 0;
+};
+
+// Binds one kernel to every node and assigns memory, or throws Error(Exit::device) with the full list of nodes that no
+// kernel takes.
+Plan make_plan(std::vector<Tensor> outputs, const PlanOptions& options);
+
+}  // namespace consonant
