@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -133,12 +133,13 @@ class FolderReader {
     model.meta->source = folder_.string();
     add_metadata(*model.meta);
     add_tokenizer(folder_, config_, *model.meta);
-    auto places = std::make_shared<std::unordered_map<std::string, Source>>(std::move(places_));
-    model.release = [places](const StoredTensor& tensor) {
-      const auto at = places->find(tensor.name);
-      if (at == places->end()) return;
-      const MappedFile& file = *at->second.shard->file();
-      file.release(file.range(at->second.entry->offset, at->second.entry->bytes, tensor.name));
+    // Renamed only: a view into its shard. Converted: memory of its own, which no shard knows.
+    model.release = [files = shards_.files](std::span<const std::byte> part) {
+      for (const Shard& shard : files) {
+        const std::span<const std::byte> all = shard->file()->bytes();
+        if (part.data() >= all.data() && part.data() + part.size() <= all.data() + all.size())
+          shard->file()->release(part);
+      }
     };
     return model;
   }
@@ -202,7 +203,7 @@ class FolderReader {
       if (size == 0) fail(source, "a dimension of zero in {}", to_string(entry.sizes));
     std::string gguf(rule.gguf);
     if (const size_t hole = gguf.find("{}"); hole != gguf.npos) gguf.replace(hole, 2, std::to_string(layer));
-    if (!places_.emplace(gguf, source).second) fail(source, "stands in two files");
+    if (!seen_.insert(gguf).second) fail(source, "stands in two files");
     const bool widened = entry.sizes.size() == 1 || rule.change == Change::plus_one || entry.type == DType::f64;
     const DType type = widened ? DType::f32 : entry.type;
     const int64_t heads =
@@ -235,7 +236,7 @@ class FolderReader {
   Shards shards_;
   int64_t layers_ = 0, heads_ = 0, kv_heads_ = 0;
   bool tied_ = false;
-  std::unordered_map<std::string, Source> places_;
+  std::unordered_set<std::string> seen_;  // GGUF names
 };
 
 const Architecture& architecture_of(const HfConfig& config) {
