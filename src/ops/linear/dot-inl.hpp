@@ -13,25 +13,38 @@ HWY_BEFORE_NAMESPACE();
 namespace consonant {
 namespace HWY_NAMESPACE {
 
-// sum over the calls of add: the four products of each lane of w and x. `limit` is the greatest byte of w, which is
-// unsigned; 0 says that w is signed. x lies in -127 ... 127. Calls are numbered 0 ... calls - 1 by `i`.
+// Dot<limit, calls, dot> sums over the calls of add the four products of each lane of w and x. `limit` is the greatest
+// byte of w, which is unsigned; 0 says that w is signed. x lies in -127 ... 127. Calls are numbered 0 ... calls - 1 by
+// `i`. With `dot` it uses the instruction that cpu_has_dot() is about; `dot_beside` says whether this target may meet
+// one.
 //
 // Where the instruction takes unsigned bytes only, signed ones are biased by 128, and the sum starts at -128 times the
 // sum of x: dot_needs_bias says so to the one who supplies it. All of this is exact.
-#if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 
-constexpr bool dot_needs_bias = true;
+constexpr bool dot_beside = HWY_TARGET == HWY_AVX2;
+template <bool dot>
+constexpr bool dot_needs_bias = dot || HWY_TARGET <= HWY_AVX3_DL;
 
-// In assembly, because Highway's set of AVX-512 features names AVX-VNNI, for which compilers choose an encoding that
-// machines with AVX-512's VNNI alone don't know.
+// In assembly, so that each target has the encoding that its machines know, whatever the compiler's set of features.
+#if HWY_TARGET <= HWY_AVX3_DL
+HWY_INLINE void add_quads(__m256i& sum, __m256i w, __m256i x) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
+}
+#else
+HWY_INLINE void add_quads(__m256i& sum, __m256i w, __m256i x) {
+  asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(w), "x"(x));
+}
+#endif
+
 template <int limit, int calls>
-class Dot {
+class VnniDot {
  public:
   HWY_INLINE void start(int32_t bias) { sum_ = limit == 0 ? _mm256_set1_epi32(bias) : _mm256_setzero_si256(); }
   template <int i>
   HWY_INLINE void add(VecBytes w, VecBytes x) {
     if constexpr (limit == 0) w = hn::Xor(w, hn::Set(Bytes(), 0x80));
-    asm("vpdpbusd %2, %1, %0" : "+v"(sum_) : "v"(w.raw), "v"(x.raw));
+    add_quads(sum_, w.raw, x.raw);
   }
   HWY_INLINE VecInts total() const { return VecInts{sum_}; }
 
@@ -39,9 +52,15 @@ class Dot {
   __m256i sum_;
 };
 
-#elif HWY_TARGET <= HWY_SSSE3 && HWY_ARCH_X86
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
 
+constexpr bool dot_beside = false;
+template <bool>
 constexpr bool dot_needs_bias = false;
+
+#endif
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
 
 #if HWY_TARGET <= HWY_AVX2
 HWY_INLINE __m256i pairs(__m256i w, __m256i x) { return _mm256_maddubs_epi16(w, x); }
@@ -61,7 +80,7 @@ HWY_INLINE __m128i with_sign(__m128i x, __m128i of) { return _mm_sign_epi8(x, of
 
 // Sums of two products have 16 bits, as many of them are added before widening as surely fit.
 template <int limit, int calls>
-class Dot {
+class PairsDot {
   using Raw = decltype(VecInts().raw);
   static constexpr int fit = limit == 0 ? 1 : 32767 / (2 * 127 * limit);
 
@@ -82,24 +101,34 @@ class Dot {
   Raw narrow_, wide_;
 };
 
-#elif HWY_TARGET == HWY_NEON || HWY_TARGET == HWY_NEON_WITHOUT_AES
+#if HWY_TARGET <= HWY_AVX2
+template <int limit, int calls, bool dot>
+using Dot = std::conditional_t<dot_needs_bias<dot>, VnniDot<limit, calls>, PairsDot<limit, calls>>;
+#else
+template <int limit, int calls, bool>
+using Dot = PairsDot<limit, calls>;
+#endif
 
+#elif HWY_TARGET == HWY_NEON
+
+constexpr bool dot_beside = true;
+template <bool>
 constexpr bool dot_needs_bias = false;
 
-template <int limit, int calls>
+template <int limit, int calls, bool dot>
 class Dot {
  public:
   HWY_INLINE void start(int32_t) { sum_ = vdupq_n_s32(0); }
   template <int i>
   HWY_INLINE void add(VecBytes w, VecBytes x) {
     const int8x16_t a = vreinterpretq_s8_u8(w.raw), b = vreinterpretq_s8_u8(x.raw);
-#if defined(__ARM_FEATURE_DOTPROD)
-    sum_ = vdotq_s32(sum_, a, b);
-#else
-    const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(a), vget_low_s8(b)));
-    const int32x4_t high = vpaddlq_s16(vmull_high_s8(a, b));
-    sum_ = vaddq_s32(sum_, vpaddq_s32(low, high));
-#endif
+    if constexpr (dot) {  // in assembly, as the target has no name for the extension
+      asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(sum_) : "w"(a), "w"(b));
+    } else {
+      const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(a), vget_low_s8(b)));
+      const int32x4_t high = vpaddlq_s16(vmull_high_s8(a, b));
+      sum_ = vaddq_s32(sum_, vpaddq_s32(low, high));
+    }
   }
   HWY_INLINE VecInts total() const { return VecInts(sum_); }
 
@@ -109,9 +138,11 @@ class Dot {
 
 #else
 
+constexpr bool dot_beside = false;
+template <bool>
 constexpr bool dot_needs_bias = false;
 
-template <int limit, int calls>
+template <int limit, int calls, bool>
 class Dot {
  public:
   HWY_INLINE void start(int32_t) { sum_ = hn::Zero(Ints()); }

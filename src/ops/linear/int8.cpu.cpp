@@ -3,6 +3,7 @@
 // whatever the tile, the chunk and the instruction set (given that it has fused multiply-add): for blocks b ascending,
 //   acc = fma(float(sum of integer products), scale_w * scale_x, acc)   for each half of b where halves have scales
 //   acc = fma(minimum_w, sum of x, acc)                                 where the type has one, or an offset
+#include "ops/linear/dot_cpu.hpp"
 #include "ops/linear/product.hpp"
 #include "ops/linear/targets.hpp"
 #include "tensor/activations.hpp"
@@ -18,7 +19,7 @@ namespace consonant {
 namespace HWY_NAMESPACE {
 
 // How the products of a type are formed.
-template <DType type>
+template <DType type, bool dot>
 struct Form {
   static constexpr BlockLayout layout = block_layout(type);
   static constexpr bool is_signed = layout.quant == Quant::signed_byte || layout.quant == Quant::iq4;
@@ -26,7 +27,7 @@ struct Form {
   static constexpr int limit = is_signed ? 0 : fp4 ? 24 : (1 << (layout.base_bits + layout.upper_bits)) - 1;
   static constexpr int offset = fp4 ? 12 : layout.offset;
   static constexpr bool has_minimum = layout.minimum() || offset != 0;
-  static constexpr bool has_bias = dot_needs_bias && is_signed;
+  static constexpr bool has_bias = dot_needs_bias<dot> && is_signed;
   static constexpr int halves = layout.halves() ? 2 : 1;
   // Of a block of x, for T tokens each: the scale; the sums of x that minima multiply; the bias of the integer sums.
   static constexpr int sums = has_minimum ? halves : 0;
@@ -60,10 +61,10 @@ HWY_INLINE int32_t int_bits(float x) {
 }
 
 // Rows `row` ... of a group times T tokens, whose facts per block are at `facts`. sums: [T][8].
-template <DType type, int T>
+template <DType type, bool dot, int T>
 HWY_NOINLINE void tile(const std::byte* packed, int64_t blocks, int row, const int8_t* x, int64_t x_stride,
                        const float* facts, float* sums) {
-  using F = Form<type>;
+  using F = Form<type, dot>;
   constexpr int dwords = 8 / F::halves;
   const Group<type> group(packed, blocks, row);
   VecFloats acc[T];
@@ -71,17 +72,17 @@ HWY_NOINLINE void tile(const std::byte* packed, int64_t blocks, int row, const i
   for (int64_t b = 0; b < blocks; ++b, x += 32, facts += F::fields * T) {
     if constexpr (T <= 2) prefetch(group, b, blocks);  // few tokens: memory sets the pace
     unroll<0, F::halves>([&](auto h) CONSONANT_INLINE_LAMBDA {
-      Dot<F::limit, dwords> dot[T];
-      for (int t = 0; t < T; ++t) dot[t].start(F::has_bias ? int_bits(facts[(F::fields - 1) * T + t]) : 0);
+      Dot<F::limit, dwords, dot> sum[T];
+      for (int t = 0; t < T; ++t) sum[t].start(F::has_bias ? int_bits(facts[(F::fields - 1) * T + t]) : 0);
       unroll<0, dwords>([&](auto i) CONSONANT_INLINE_LAMBDA {
         // Dwords that share a byte of nibbles follow each other.
         constexpr int at = h * dwords + i, g = dwords == 8 ? at / 2 + at % 2 * 4 : at;
         const VecBytes w = factor<type, g>(group, b);
-        for (int t = 0; t < T; ++t) dot[t].template add<i>(w, four_of(x + t * x_stride + 4 * g));
+        for (int t = 0; t < T; ++t) sum[t].template add<i>(w, four_of(x + t * x_stride + 4 * g));
       });
       const VecFloats s = scale(group, b, h);
       for (int t = 0; t < T; ++t)
-        acc[t] = hn::MulAdd(floats(dot[t].total()), hn::Mul(s, hn::Set(Floats(), facts[t])), acc[t]);
+        acc[t] = hn::MulAdd(floats(sum[t].total()), hn::Mul(s, hn::Set(Floats(), facts[t])), acc[t]);
       if constexpr (F::has_minimum) {
         VecFloats m;
         if constexpr (F::layout.minimum())
@@ -95,33 +96,35 @@ HWY_NOINLINE void tile(const std::byte* packed, int64_t blocks, int row, const i
   for (int t = 0; t < T; ++t) hn::StoreU(acc[t], Floats(), sums + 8 * t + row);
 }
 
-template <DType type, int T>
+template <DType type, bool dot, int T>
 HWY_INLINE void tokens_of_group(const Product& p, const std::byte* packed, int64_t group, int64_t token,
                                 const float* facts) {
   HWY_ALIGN float sums[T * 8];
   const auto* x = reinterpret_cast<const int8_t*>(p.x + token * p.x_stride);
   for (int part = 0; part < parts; ++part)
-    tile<type, T>(packed, p.weights.k / 32, part * part_rows, x, p.x_stride, facts, sums);
+    tile<type, dot, T>(packed, p.weights.k / 32, part * part_rows, x, p.x_stride, facts, sums);
   for (int t = 0; t < T; ++t) store_sums(p, group, token + t, sums + 8 * t);
 }
 
 // Calls f(tokens of the tile, first token, facts) for tiles of four tokens, then two, then one.
-template <DType type, class F>
+template <DType type, bool dot, class F>
 HWY_INLINE void for_tiles(const Product& p, const Patch& patch, float* facts, const F& f) {
-  const int64_t per_token = p.weights.k / 32 * Form<type>::fields;
+  const int64_t per_token = p.weights.k / 32 * Form<type, dot>::fields;
   int64_t t = patch.first_token;
-  for (; t + 4 <= patch.last_token; t += 4, facts += 4 * per_token) f(Constant<4>(), t, facts);
-  if (t + 2 <= patch.last_token) {
-    f(Constant<2>(), t, facts);
-    t += 2, facts += 2 * per_token;
+  if constexpr (HWY_TARGET != HWY_EMU128) {  // without vectors a tile has nothing to share
+    for (; t + 4 <= patch.last_token; t += 4, facts += 4 * per_token) f(Constant<4>(), t, facts);
+    if (t + 2 <= patch.last_token) {
+      f(Constant<2>(), t, facts);
+      t += 2, facts += 2 * per_token;
+    }
   }
-  if (t < patch.last_token) f(Constant<1>(), t, facts);
+  for (; t < patch.last_token; ++t, facts += per_token) f(Constant<1>(), t, facts);
 }
 
 // The facts of T tokens: [block][field][T].
-template <DType type, int T>
+template <DType type, bool dot, int T>
 HWY_INLINE void gather_facts(const Product& p, int64_t token, float* facts) {
-  using F = Form<type>;
+  using F = Form<type, dot>;
   const int64_t k = p.weights.k;
   for (int t = 0; t < T; ++t) {
     const ActivationRow x = ActivationRow::at(p.x + (token + t) * p.x_stride, k);
@@ -143,50 +146,59 @@ HWY_INLINE void gather_facts(const Product& p, int64_t token, float* facts) {
   }
 }
 
-template <DType type>
+template <DType type, bool dot>
 void multiply_type(const Product& p, const Patch& patch, float* facts, std::byte* room) {
-  for_tiles<type>(p, patch, facts, [&](auto tokens, int64_t token, float* at) CONSONANT_INLINE_LAMBDA {
-    gather_facts<type, tokens>(p, token, at);
+  for_tiles<type, dot>(p, patch, facts, [&](auto tokens, int64_t token, float* at) CONSONANT_INLINE_LAMBDA {
+    gather_facts<type, dot, tokens>(p, token, at);
   });
   for (int64_t g = patch.first_group; g < patch.last_group; ++g) {
     const std::byte* packed = packed_group(p, g, room);
-    for_tiles<type>(p, patch, facts, [&](auto tokens, int64_t token, float* at) CONSONANT_INLINE_LAMBDA {
-      tokens_of_group<type, tokens>(p, packed, g, token, at);
+    for_tiles<type, dot>(p, patch, facts, [&](auto tokens, int64_t token, float* at) CONSONANT_INLINE_LAMBDA {
+      tokens_of_group<type, dot, tokens>(p, packed, g, token, at);
     });
   }
 }
 
-void int8_patch(const Product& p, const Patch& patch, float* facts, std::byte* room) {
+template <bool dot>
+void multiply_any(const Product& p, const Patch& patch, float* facts, std::byte* room) {
   switch (p.weights.type) {
     case DType::q8_0:
-      return multiply_type<DType::q8_0>(p, patch, facts, room);
+      return multiply_type<DType::q8_0, dot>(p, patch, facts, room);
     case DType::q4_0:
-      return multiply_type<DType::q4_0>(p, patch, facts, room);
+      return multiply_type<DType::q4_0, dot>(p, patch, facts, room);
     case DType::q4_1:
-      return multiply_type<DType::q4_1>(p, patch, facts, room);
+      return multiply_type<DType::q4_1, dot>(p, patch, facts, room);
     case DType::q5_0:
-      return multiply_type<DType::q5_0>(p, patch, facts, room);
+      return multiply_type<DType::q5_0, dot>(p, patch, facts, room);
     case DType::q5_1:
-      return multiply_type<DType::q5_1>(p, patch, facts, room);
+      return multiply_type<DType::q5_1, dot>(p, patch, facts, room);
     case DType::q2_k:
-      return multiply_type<DType::q2_k>(p, patch, facts, room);
+      return multiply_type<DType::q2_k, dot>(p, patch, facts, room);
     case DType::q3_k:
-      return multiply_type<DType::q3_k>(p, patch, facts, room);
+      return multiply_type<DType::q3_k, dot>(p, patch, facts, room);
     case DType::q4_k:
-      return multiply_type<DType::q4_k>(p, patch, facts, room);
+      return multiply_type<DType::q4_k, dot>(p, patch, facts, room);
     case DType::q5_k:
-      return multiply_type<DType::q5_k>(p, patch, facts, room);
+      return multiply_type<DType::q5_k, dot>(p, patch, facts, room);
     case DType::q6_k:
-      return multiply_type<DType::q6_k>(p, patch, facts, room);
+      return multiply_type<DType::q6_k, dot>(p, patch, facts, room);
     case DType::iq4_nl:
-      return multiply_type<DType::iq4_nl>(p, patch, facts, room);
+      return multiply_type<DType::iq4_nl, dot>(p, patch, facts, room);
     case DType::iq4_xs:
-      return multiply_type<DType::iq4_xs>(p, patch, facts, room);
+      return multiply_type<DType::iq4_xs, dot>(p, patch, facts, room);
     case DType::mxfp4:
-      return multiply_type<DType::mxfp4>(p, patch, facts, room);
+      return multiply_type<DType::mxfp4, dot>(p, patch, facts, room);
     default:
       return;  // can_run refuses the rest
   }
+}
+
+void int8_patch(const Product& p, const Patch& patch, float* facts, std::byte* room) {
+  if constexpr (dot_beside) {
+    static const bool has_dot = cpu_has_dot();
+    if (has_dot) return multiply_any<true>(p, patch, facts, room);
+  }
+  multiply_any<false>(p, patch, facts, room);
 }
 
 }  // namespace HWY_NAMESPACE
