@@ -69,6 +69,7 @@ HWY_NOINLINE void tile(const std::byte* packed, int64_t blocks, int row, const i
   VecFloats acc[T];
   for (int t = 0; t < T; ++t) acc[t] = hn::Zero(Floats());
   for (int64_t b = 0; b < blocks; ++b, x += 32, facts += F::fields * T) {
+    if constexpr (T <= 2) prefetch(group, b, blocks);  // few tokens: memory sets the pace
     unroll<0, F::halves>([&](auto h) CONSONANT_INLINE_LAMBDA {
       Dot<F::limit, dwords> dot[T];
       for (int t = 0; t < T; ++t) dot[t].start(F::has_bias ? int_bits(facts[(F::fields - 1) * T + t]) : 0);
