@@ -142,9 +142,9 @@ std::string LanguageEngine::render_chat(std::string_view variables, std::string_
   } catch (const nlohmann::json::exception& error) {
     bad_input("the variables of the chat template are no JSON: {}", error.what());
   }
-  if (!json.is_object()) bad_input("the variables of the chat template must be a JSON object");
+  TemplateTokens tokens;
   const auto supply = [&](const char* key, int32_t id) {
-    if (!json.contains(key)) json[key] = id < 0 ? std::string() : std::string(tokenizer_->token_text(id));
+    if (id >= 0) tokens[key] = tokenizer_->token_text(id);
   };
   if (tokenizer_) {
     supply("bos_token", tokenizer_->bos());
@@ -152,7 +152,7 @@ std::string LanguageEngine::render_chat(std::string_view variables, std::string_
     supply("unk_token", tokenizer_->unknown());
     supply("pad_token", tokenizer_->padding());
   }
-  return ChatTemplate(std::string(text)).render(json, now);
+  return ChatTemplate(text).render(json, tokens, now.empty() ? LocalTime::now() : LocalTime::parse(now));
 }
 
 std::unique_ptr<Session> LanguageEngine::session() {

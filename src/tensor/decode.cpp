@@ -3,7 +3,6 @@
 #include <type_traits>
 
 #include "base/error.hpp"
-#include "tensor/activations.hpp"
 #include "tensor/blocks.hpp"
 #include "tensor/convert.hpp"
 
@@ -168,11 +167,6 @@ void decode_row(DType type, const std::byte* from, float* to, int64_t columns) {
     case DType::boolean:
       for (int64_t i = 0; i < columns; ++i) to[i] = from[i] == std::byte{0} ? 0.f : 1.f;
       return;
-    case DType::q8_x: {
-      const ActivationRow row = ActivationRow::at(from, columns);
-      for (int64_t i = 0; i < columns; ++i) to[i] = row.scale[i / 32] * row.q[i];
-      return;
-    }
     case DType::q8_0:
       return decode_blocks<BlockQ8_0>(from, to, columns);
     case DType::q4_0:

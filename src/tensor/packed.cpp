@@ -210,23 +210,39 @@ using PackGroup = void (*)(const PackedShape&, const std::byte*, std::byte*, int
 
 PackGroup packer(DType type) {
   switch (type) {
-    case DType::f32: return pack_plain_group<uint32_t>;
+    case DType::f32:
+      return pack_plain_group<uint32_t>;
     case DType::f16:
-    case DType::bf16: return pack_plain_group<uint16_t>;
-    case DType::q8_0: return pack_group<BlockQ8_0>;
-    case DType::q4_0: return pack_group<BlockQ4_0>;
-    case DType::q4_1: return pack_group<BlockQ4_1>;
-    case DType::q5_0: return pack_group<BlockQ5_0>;
-    case DType::q5_1: return pack_group<BlockQ5_1>;
-    case DType::q2_k: return pack_group<BlockQ2_K>;
-    case DType::q3_k: return pack_group<BlockQ3_K>;
-    case DType::q4_k: return pack_group<BlockQ4_K>;
-    case DType::q5_k: return pack_group<BlockQ5_K>;
-    case DType::q6_k: return pack_group<BlockQ6_K>;
-    case DType::iq4_nl: return pack_group<BlockIQ4_NL>;
-    case DType::iq4_xs: return pack_group<BlockIQ4_XS>;
-    case DType::mxfp4: return pack_group<BlockMXFP4>;
-    default: return nullptr;
+    case DType::bf16:
+      return pack_plain_group<uint16_t>;
+    case DType::q8_0:
+      return pack_group<BlockQ8_0>;
+    case DType::q4_0:
+      return pack_group<BlockQ4_0>;
+    case DType::q4_1:
+      return pack_group<BlockQ4_1>;
+    case DType::q5_0:
+      return pack_group<BlockQ5_0>;
+    case DType::q5_1:
+      return pack_group<BlockQ5_1>;
+    case DType::q2_k:
+      return pack_group<BlockQ2_K>;
+    case DType::q3_k:
+      return pack_group<BlockQ3_K>;
+    case DType::q4_k:
+      return pack_group<BlockQ4_K>;
+    case DType::q5_k:
+      return pack_group<BlockQ5_K>;
+    case DType::q6_k:
+      return pack_group<BlockQ6_K>;
+    case DType::iq4_nl:
+      return pack_group<BlockIQ4_NL>;
+    case DType::iq4_xs:
+      return pack_group<BlockIQ4_XS>;
+    case DType::mxfp4:
+      return pack_group<BlockMXFP4>;
+    default:
+      return nullptr;
   }
 }
 
@@ -264,7 +280,8 @@ ScaleMin scale_min(Scales kind, const std::byte* record, int b, int h, int r) {
     }
     case Scales::k16_min: {
       const int both = byte_at(record, 32 + 8 * j, r);
-      return {half_at(record, 0, r) * static_cast<float>(both & 15), -(half_at(record, 16, r) * static_cast<float>(both >> 4))};
+      return {half_at(record, 0, r) * static_cast<float>(both & 15),
+              -(half_at(record, 16, r) * static_cast<float>(both >> 4))};
     }
   }
   return {};
@@ -272,10 +289,14 @@ ScaleMin scale_min(Scales kind, const std::byte* record, int b, int h, int r) {
 
 float number(const BlockLayout& layout, uint8_t q) {
   switch (layout.quant) {
-    case Quant::offset: return static_cast<float>(q - layout.offset);
-    case Quant::signed_byte: return static_cast<float>(static_cast<int8_t>(q));
-    case Quant::iq4: return static_cast<float>(iq4_values[q]);
-    case Quant::fp4: return static_cast<float>(fp4_doubled[q]);
+    case Quant::offset:
+      return static_cast<float>(q - layout.offset);
+    case Quant::signed_byte:
+      return static_cast<float>(static_cast<int8_t>(q));
+    case Quant::iq4:
+      return static_cast<float>(iq4_values[q]);
+    case Quant::fp4:
+      return static_cast<float>(fp4_doubled[q]);
   }
   return 0;
 }

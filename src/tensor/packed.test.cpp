@@ -13,8 +13,8 @@
 namespace consonant {
 namespace {
 
-constexpr DType weight_types[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0,   DType::q4_1,
-                                  DType::q5_0, DType::q5_1, DType::q2_k, DType::q3_k, DType::q4_k,   DType::q5_k,
+constexpr DType weight_types[] = {DType::f32,  DType::f16,    DType::bf16,   DType::q8_0, DType::q4_0, DType::q4_1,
+                                  DType::q5_0, DType::q5_1,   DType::q2_k,   DType::q3_k, DType::q4_k, DType::q5_k,
                                   DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
 
 std::vector<std::byte> noise(size_t bytes, uint32_t seed) {

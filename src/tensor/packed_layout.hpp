@@ -15,8 +15,9 @@ namespace consonant {
 //   upper   [n][upper_bits * 32 bytes]   the bits above those
 //   scales  records, one for a block of 32 or for a super-block of 256
 //
-// A dword holds four neighbouring k of one row, and eight dwords the eight rows: what the dot-product instructions take,
-// with a lane a row. Call dword g (0 ... 7) of a block its elements 4g ... 4g + 3, one a byte. Then the planes hold
+// A dword holds four neighbouring k of one row, and eight dwords the eight rows: what the dot-product instructions
+// take, with a lane a row. Call dword g (0 ... 7) of a block its elements 4g ... 4g + 3, one a byte. Then the planes
+// hold
 //
 //   8 bits  [8 g][8 rows] dwords
 //   4 bits  [4][8 rows] dwords: dword g in the low nibbles of the g-th, dword g + 4 in its high nibbles
@@ -43,10 +44,10 @@ struct BlockLayout {
   int offset;
   Scales scales;
 
-  constexpr int64_t base_bytes() const { return base_bits * 32; }    // a block's, all eight rows
+  constexpr int64_t base_bytes() const { return base_bits * 32; }  // a block's, all eight rows
   constexpr int64_t upper_bytes() const { return upper_bits * 32; }
   constexpr bool super() const { return scales >= Scales::k32; }
-  constexpr bool halves() const { return scales >= Scales::k16; }    // a scale for 16 elements, not 32
+  constexpr bool halves() const { return scales >= Scales::k16; }  // a scale for 16 elements, not 32
   constexpr bool minimum() const {
     return scales == Scales::half_min || scales == Scales::k32_min || scales == Scales::k16_min;
   }
@@ -64,20 +65,34 @@ struct BlockLayout {
 
 constexpr BlockLayout block_layout(DType type) {
   switch (type) {
-    case DType::q8_0: return {8, 0, Quant::signed_byte, 0, Scales::half};
-    case DType::q4_0: return {4, 0, Quant::offset, 8, Scales::half};
-    case DType::q4_1: return {4, 0, Quant::offset, 0, Scales::half_min};
-    case DType::q5_0: return {4, 1, Quant::offset, 16, Scales::half};
-    case DType::q5_1: return {4, 1, Quant::offset, 0, Scales::half_min};
-    case DType::q2_k: return {2, 0, Quant::offset, 0, Scales::k16_min};
-    case DType::q3_k: return {2, 1, Quant::offset, 4, Scales::k16_six};
-    case DType::q4_k: return {4, 0, Quant::offset, 0, Scales::k32_min};
-    case DType::q5_k: return {4, 1, Quant::offset, 0, Scales::k32_min};
-    case DType::q6_k: return {4, 2, Quant::offset, 32, Scales::k16};
-    case DType::iq4_nl: return {4, 0, Quant::iq4, 0, Scales::half};
-    case DType::iq4_xs: return {4, 0, Quant::iq4, 0, Scales::k32};
-    case DType::mxfp4: return {4, 0, Quant::fp4, 0, Scales::e8m0};
-    default: return {};
+    case DType::q8_0:
+      return {8, 0, Quant::signed_byte, 0, Scales::half};
+    case DType::q4_0:
+      return {4, 0, Quant::offset, 8, Scales::half};
+    case DType::q4_1:
+      return {4, 0, Quant::offset, 0, Scales::half_min};
+    case DType::q5_0:
+      return {4, 1, Quant::offset, 16, Scales::half};
+    case DType::q5_1:
+      return {4, 1, Quant::offset, 0, Scales::half_min};
+    case DType::q2_k:
+      return {2, 0, Quant::offset, 0, Scales::k16_min};
+    case DType::q3_k:
+      return {2, 1, Quant::offset, 4, Scales::k16_six};
+    case DType::q4_k:
+      return {4, 0, Quant::offset, 0, Scales::k32_min};
+    case DType::q5_k:
+      return {4, 1, Quant::offset, 0, Scales::k32_min};
+    case DType::q6_k:
+      return {4, 2, Quant::offset, 32, Scales::k16};
+    case DType::iq4_nl:
+      return {4, 0, Quant::iq4, 0, Scales::half};
+    case DType::iq4_xs:
+      return {4, 0, Quant::iq4, 0, Scales::k32};
+    case DType::mxfp4:
+      return {4, 0, Quant::fp4, 0, Scales::e8m0};
+    default:
+      return {};
   }
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.hpp"
 #include "formats/safetensors.hpp"
 
 namespace consonant {

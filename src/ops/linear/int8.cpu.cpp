@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of block-quantised weights and 8-bit activations. One order of float operations for every output element,
+// whatever the tile, the chunk and the instruction set (given that it has fused multiply-add): for blocks b ascending,
+//   acc = fma(float(sum of integer products), scale_w * scale_x, acc)   for each half of b where halves have scales
+//   acc = fma(minimum_w, sum of x, acc)                                 where the type has one, or an offset
+#include "ops/linear/product.hpp"
+#include "ops/linear/targets.hpp"
+#include "tensor/activations.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/linear/int8.cpu.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target: compiled once a target.
+#include "ops/linear/dot-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace consonant {
+namespace HWY_NAMESPACE {
+
+// How the products of a type are formed.
+template <DType type>
+struct Form {
+  static constexpr BlockLayout layout = block_layout(type);
+  static constexpr bool is_signed = layout.quant == Quant::signed_byte || layout.quant == Quant::iq4;
+  static constexpr bool fp4 = layout.quant == Quant::fp4;  // levels are raised by 12 to be unsigned
+  static constexpr int limit = is_signed ? 0 : fp4 ? 24 : (1 << (layout.base_bits + layout.upper_bits)) - 1;
+  static constexpr int offset = fp4 ? 12 : layout.offset;
+  static constexpr bool has_minimum = layout.minimum() || offset != 0;
+  static constexpr bool has_bias = dot_needs_bias && is_signed;
+  static constexpr int halves = layout.halves() ? 2 : 1;
+  // Of a block of x, for T tokens each: the scale; the sums of x that minima multiply; the bias of the integer sums.
+  static constexpr int sums = has_minimum ? halves : 0;
+  static constexpr int fields = 1 + sums + (has_bias ? 1 : 0);
+};
+
+// A quant as the dot product takes it.
+template <DType type, int g>
+HWY_INLINE VecBytes factor(const Group<type>& group, int64_t b) {
+  const VecBytes q = quants<type, g>(group, b);
+  constexpr Quant quant = block_layout(type).quant;
+  if constexpr (quant == Quant::iq4)
+    return hn::TableLookupBytes(hn::LoadDup128(Bytes(), reinterpret_cast<const uint8_t*>(iq4_values.data())), q);
+  if constexpr (quant == Quant::fp4) {
+    alignas(16) static constexpr uint8_t raised[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+    return hn::TableLookupBytes(hn::LoadDup128(Bytes(), raised), q);
+  }
+  return q;
+}
+
+HWY_INLINE VecBytes four_of(const int8_t* x) {  // x[0 ... 3] in every lane
+  int32_t four;
+  std::memcpy(&four, x, sizeof four);
+  return hn::BitCast(Bytes(), hn::Set(Ints(), four));
+}
+
+HWY_INLINE int32_t int_bits(float x) {
+  int32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+// Rows `row` ... of a group times T tokens, whose facts per block are at `facts`. sums: [T][8].
+template <DType type, int T>
+HWY_NOINLINE void tile(const std::byte* packed, int64_t blocks, int row, const int8_t* x, int64_t x_stride,
+                       const float* facts, float* sums) {
+  using F = Form<type>;
+  constexpr int dwords = 8 / F::halves;
+  const Group<type> group(packed, blocks, row);
+  VecFloats acc[T];
+  for (int t = 0; t < T; ++t) acc[t] = hn::Zero(Floats());
+  for (int64_t b = 0; b < blocks; ++b, x += 32, facts += F::fields * T) {
+    unroll<0, F::halves>([&](auto h) CONSONANT_INLINE_LAMBDA {
+      Dot<F::limit, dwords> dot[T];
+      for (int t = 0; t < T; ++t) dot[t].start(F::has_bias ? int_bits(facts[(F::fields - 1) * T + t]) : 0);
+      unroll<0, dwords>([&](auto i) CONSONANT_INLINE_LAMBDA {
+        // Dwords that share a byte of nibbles follow each other.
+        constexpr int at = h * dwords + i, g = dwords == 8 ? at / 2 + at % 2 * 4 : at;
+        const VecBytes w = factor<type, g>(group, b);
+        for (int t = 0; t < T; ++t) dot[t].template add<i>(w, four_of(x + t * x_stride + 4 * g));
+      });
+      const VecFloats s = scale(group, b, h);
+      for (int t = 0; t < T; ++t)
+        acc[t] = hn::MulAdd(floats(dot[t].total()), hn::Mul(s, hn::Set(Floats(), facts[t])), acc[t]);
+      if constexpr (F::has_minimum) {
+        VecFloats m;
+        if constexpr (F::layout.minimum())
+          m = minimum(group, b, h);
+        else
+          m = hn::Mul(s, hn::Set(Floats(), static_cast<float>(-F::offset)));
+        for (int t = 0; t < T; ++t) acc[t] = hn::MulAdd(m, hn::Set(Floats(), facts[(1 + h) * T + t]), acc[t]);
+      }
+    });
+  }
+  for (int t = 0; t < T; ++t) hn::StoreU(acc[t], Floats(), sums + 8 * t + row);
+}
+
+template <DType type, int T>
+HWY_INLINE void tokens_of_group(const Product& p, const std::byte* packed, int64_t group, int64_t token,
+                                const float* facts) {
+  HWY_ALIGN float sums[T * 8];
+  const auto* x = reinterpret_cast<const int8_t*>(p.x + token * p.x_stride);
+  for (int part = 0; part < parts; ++part)
+    tile<type, T>(packed, p.weights.k / 32, part * part_rows, x, p.x_stride, facts, sums);
+  for (int t = 0; t < T; ++t) store_sums(p, group, token + t, sums + 8 * t);
+}
+
+// Calls f(tokens of the tile, first token, facts) for tiles of four tokens, then two, then one.
+template <DType type, class F>
+HWY_INLINE void for_tiles(const Product& p, const Patch& patch, float* facts, const F& f) {
+  const int64_t per_token = p.weights.k / 32 * Form<type>::fields;
+  int64_t t = patch.first_token;
+  for (; t + 4 <= patch.last_token; t += 4, facts += 4 * per_token) f(Constant<4>(), t, facts);
+  if (t + 2 <= patch.last_token) {
+    f(Constant<2>(), t, facts);
+    t += 2, facts += 2 * per_token;
+  }
+  if (t < patch.last_token) f(Constant<1>(), t, facts);
+}
+
+// The facts of T tokens: [block][field][T].
+template <DType type, int T>
+HWY_INLINE void gather_facts(const Product& p, int64_t token, float* facts) {
+  using F = Form<type>;
+  const int64_t k = p.weights.k;
+  for (int t = 0; t < T; ++t) {
+    const ActivationRow x = ActivationRow::at(p.x + (token + t) * p.x_stride, k);
+    float* to = facts + t;
+    for (int64_t b = 0; b < k / 32; ++b, to += F::fields * T) {
+      to[0] = x.scale[b];
+      if constexpr (F::sums == 1) to[T] = x.sum[2 * b] + x.sum[2 * b + 1];
+      if constexpr (F::sums == 2) {
+        to[T] = x.sum[2 * b];
+        to[2 * T] = x.sum[2 * b + 1];
+      }
+      if constexpr (F::has_bias) {
+        int32_t sum = 0;
+        for (int i = 0; i < 32; ++i) sum += x.q[32 * b + i];
+        const int32_t bias = -128 * sum;
+        std::memcpy(to + (F::fields - 1) * T, &bias, sizeof bias);
+      }
+    }
+  }
+}
+
+template <DType type>
+void multiply_type(const Product& p, const Patch& patch, float* facts, std::byte* room) {
+  for_tiles<type>(p, patch, facts, [&](auto tokens, int64_t token, float* at) CONSONANT_INLINE_LAMBDA {
+    gather_facts<type, tokens>(p, token, at);
+  });
+  for (int64_t g = patch.first_group; g < patch.last_group; ++g) {
+    const std::byte* packed = packed_group(p, g, room);
+    for_tiles<type>(p, patch, facts, [&](auto tokens, int64_t token, float* at) CONSONANT_INLINE_LAMBDA {
+      tokens_of_group<type, tokens>(p, packed, g, token, at);
+    });
+  }
+}
+
+void int8_patch(const Product& p, const Patch& patch, float* facts, std::byte* room) {
+  switch (p.weights.type) {
+    case DType::q8_0:
+      return multiply_type<DType::q8_0>(p, patch, facts, room);
+    case DType::q4_0:
+      return multiply_type<DType::q4_0>(p, patch, facts, room);
+    case DType::q4_1:
+      return multiply_type<DType::q4_1>(p, patch, facts, room);
+    case DType::q5_0:
+      return multiply_type<DType::q5_0>(p, patch, facts, room);
+    case DType::q5_1:
+      return multiply_type<DType::q5_1>(p, patch, facts, room);
+    case DType::q2_k:
+      return multiply_type<DType::q2_k>(p, patch, facts, room);
+    case DType::q3_k:
+      return multiply_type<DType::q3_k>(p, patch, facts, room);
+    case DType::q4_k:
+      return multiply_type<DType::q4_k>(p, patch, facts, room);
+    case DType::q5_k:
+      return multiply_type<DType::q5_k>(p, patch, facts, room);
+    case DType::q6_k:
+      return multiply_type<DType::q6_k>(p, patch, facts, room);
+    case DType::iq4_nl:
+      return multiply_type<DType::iq4_nl>(p, patch, facts, room);
+    case DType::iq4_xs:
+      return multiply_type<DType::iq4_xs>(p, patch, facts, room);
+    case DType::mxfp4:
+      return multiply_type<DType::mxfp4>(p, patch, facts, room);
+    default:
+      return;  // can_run refuses the rest
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace consonant
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace consonant {
+
+HWY_EXPORT(int8_patch);
+
+// Facts of a block of tokens, at most three floats a block of x; then room for a group.
+static int64_t facts_bytes(int64_t k, int64_t tokens) { return (k / 32 * 3 * tokens * 4 + 63) / 64 * 64; }
+
+int64_t int8_scratch(const Product& p, const Cut& cut) {
+  return facts_bytes(p.weights.k, cut.token_block) + (p.packed ? 0 : p.weights.group_bytes);
+}
+
+void multiply_int8(const Product& p, const Patch& patch, std::byte* scratch) {
+  const int64_t facts = facts_bytes(p.weights.k, patch.last_token - patch.first_token);
+  HWY_DYNAMIC_DISPATCH(int8_patch)(p, patch, reinterpret_cast<float*>(scratch), scratch + facts);
+}
+
+}  // namespace consonant
+#endif
