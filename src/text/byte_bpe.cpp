@@ -17,6 +17,16 @@ uint64_t pair_of(int32_t left, int32_t right) {
   return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
 }
 
+// A Hugging Face folder states its normaliser; in a GGUF file it follows from the name of the pre-tokenizer.
+bool wants_nfc(const Meta& meta, const PreTokenizerRule& rule) {
+  constexpr std::string_view key = "tokenizer.consonant.normalizer";
+  const std::string_view stated = meta.string(key, rule.nfc ? "nfc" : "none");
+  if (stated != "nfc" && stated != "none")
+    bad_input("{}: the tokenizer's normalizer is {}: only NFC or none is known for byte-level BPE", meta.source,
+              sanitize_utf8(stated));
+  return stated == "nfc";
+}
+
 }  // namespace
 
 PairTable::PairTable(size_t pairs) : slots_(std::bit_ceil(pairs + pairs / 3 + 2)), mask_(slots_.size() - 1) {}
@@ -38,13 +48,16 @@ Merge PairTable::find(int32_t left, int32_t right) const { return slots_[slot_of
 
 struct ByteBpe::Scratch {
   Merger merger;
-  std::string chars;            // of a word, in the byte-level alphabet
+  std::string chars;                // of a word, in the byte-level alphabet
   std::array<int, 256> left_out{};  // how often each byte without a token was met
   int left_out_total = 0;
 };
 
 ByteBpe::ByteBpe(const Meta& meta, const Vocabulary& vocabulary, const PreTokenizerRule& rule)
-    : vocabulary_(vocabulary), nfc_(rule.nfc), whole_words_(rule.whole_words), splitter_(rule) {
+    : vocabulary_(vocabulary),
+      nfc_(wants_nfc(meta, rule)),
+      whole_words_(meta.boolean("tokenizer.consonant.ignore_merges", rule.whole_words)),
+      splitter_(rule) {
   load_bytes();
   load_merges(meta);
 }
@@ -68,6 +81,7 @@ void ByteBpe::load_merges(const Meta& meta) {
   const MetaStrings& merges = meta.strings(key);
   pairs_ = PairTable(merges.size());
   std::string merged;
+  int32_t id = -1;
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const std::string_view merge = merges[rank];
     const auto refuse = [&](std::string_view why) {
@@ -80,7 +94,8 @@ void ByteBpe::load_merges(const Meta& meta) {
     if (left_id < 0) refuse("its first part is no token");
     if (right_id < 0) refuse("its second part is no token");
     merged.assign(left).append(right);
-    const int32_t id = vocabulary_.find(merged);
+    // Trained vocabularies number what merges make in the merges' order: the next id is the likely one.
+    if (++id >= vocabulary_.size() || vocabulary_.text(id) != merged) id = vocabulary_.find(merged);
     if (id < 0) refuse("what it makes is no token");
     pairs_.add(left_id, right_id, {static_cast<uint32_t>(rank), id});
   }

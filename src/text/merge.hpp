@@ -65,8 +65,8 @@ class Merger {
 
  private:
   struct Candidate {
-    uint64_t order;    // priority, then place
-    uint32_t length;   // of both symbols when the pair was offered
+    uint64_t order;   // priority, then place
+    uint32_t length;  // of both symbols when the pair was offered
     int32_t left_id, id;
   };
   static bool later(const Candidate& a, const Candidate& b) { return a.order > b.order; }

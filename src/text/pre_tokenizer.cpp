@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 
 namespace consonant {
 
 namespace {
 
-constexpr std::string_view gpt2 =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view gpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view llama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
     R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -27,10 +27,9 @@ constexpr std::string_view o200k =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
     R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
     R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view tekken =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
-    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
-    R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view tekken = R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+                                    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+                                    R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view deepseek3 =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)"
     R"(| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -85,7 +84,7 @@ std::string with_unicode_spaces(std::string_view pattern) {
 std::string message_of(int code) {
   PCRE2_UCHAR text[256];
   return pcre2_get_error_message(code, text, sizeof text) < 0 ? "error " + std::to_string(code)
-                                                               : reinterpret_cast<const char*>(text);
+                                                              : reinterpret_cast<const char*>(text);
 }
 
 }  // namespace
@@ -95,17 +94,22 @@ const std::vector<PreTokenizerRule>& pre_tokenizer_rules() {
   return rules;
 }
 
-const PreTokenizerRule& find_pre_tokenizer(std::string_view name, std::string_view source) {
+const PreTokenizerRule& find_pre_tokenizer(const Meta& meta) {
+  constexpr std::string_view key = "tokenizer.ggml.pre";
+  const std::string_view name = meta.string(key, std::string_view());
   std::string known;
   for (const PreTokenizerRule& rule : pre_tokenizer_rules()) {
     if (rule.name == name) return rule;
     (known += known.empty() ? "" : ", ") += rule.name;
   }
-  const std::string found = name.empty() ? "no name of one" : fmt::format("'{}'", name);
+  std::string found = name.empty() ? "no name" : fmt::format("'{}'", sanitize_utf8(name));
+  // A Hugging Face folder holds the definition instead of a name.
+  const std::string_view definition = meta.string("tokenizer.consonant.pre_tokenizer", std::string_view());
+  if (!definition.empty()) found = fmt::format("the definition {}", sanitize_utf8(definition));
   bad_input(
-      "{}: tokenizer.ggml.pre: how this model splits its text is not known (found {}; known are {}). If you know which "
-      "of these the model was trained with, state it: --override-kv tokenizer.ggml.pre=str:NAME",
-      source, found, known);
+      "{}: {}: how this model splits text into words isn't known: found {}, known are {}. If you know that it was "
+      "trained with one of these, say so: --override-kv {}=str:NAME",
+      meta.source, key, found, known, key);
 }
 
 struct Splitter::Pattern {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/meta.hpp"
+
 namespace consonant {
 
 // How a published family of byte-level BPE tokenizers prepares its text, under the name that `tokenizer.ggml.pre` has.
@@ -19,8 +21,9 @@ struct PreTokenizerRule {
 
 const std::vector<PreTokenizerRule>& pre_tokenizer_rules();
 
-// Bad input for an unknown or an empty name: says the name, those known, and how to state one. `source` names the model.
-const PreTokenizerRule& find_pre_tokenizer(std::string_view name, std::string_view source);
+// The rule that `tokenizer.ggml.pre` names. Bad input for an unknown or a missing name: says what was found, the names
+// that are known, and how to state one.
+const PreTokenizerRule& find_pre_tokenizer(const Meta& meta);
 
 // Cuts text into the words within which BPE merges. Nothing is lost: the pieces, joined, are the text.
 class Splitter {

@@ -27,12 +27,16 @@ class SentencePiece : public FragmentEncoder {
  private:
   void load_scores(const Meta& meta);
   void load_bytes();
+  void load_joins();
   int32_t mergeable(std::string_view text) const;
+  size_t word_end(std::string_view marked, size_t from) const;
+  void encode_word(std::string_view word, Merger& merger, bool& after_unknown, std::vector<int32_t>& ids) const;
 
   const Vocabulary& vocabulary_;
   bool add_space_;
   std::vector<uint32_t> priorities_;  // ascending as scores descend
   std::array<int32_t, 256> bytes_;    // token of each byte, -1: none
+  std::array<bool, 256> joins_{};     // bytes after which some token goes on with a space
 };
 
 }  // namespace consonant

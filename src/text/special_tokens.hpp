@@ -31,8 +31,8 @@ class SpecialTokens {
     int32_t id;
     bool always;  // matched whether or not special tokens are parsed
   };
-  std::vector<Entry> entries_;                 // by text
-  std::array<uint32_t, 257> first_{};          // entries that start with a byte: first_[b] to first_[b + 1]
+  std::vector<Entry> entries_;         // by text
+  std::array<uint32_t, 257> first_{};  // entries that start with a byte: first_[b] to first_[b + 1]
 };
 
 }  // namespace consonant

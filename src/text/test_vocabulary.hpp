@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/meta.hpp"
+#include "text/byte_level.hpp"
 
 // Metadata of tokenizers for tests: from a tokenizer.json, independently of the reader that ships, and made by hand.
 namespace consonant::testing_text {
@@ -50,10 +51,17 @@ class MetaBuilder {
   std::shared_ptr<Meta> meta_ = std::make_shared<Meta>();
 };
 
+// Bytes as byte-level vocabularies write them.
+inline std::string byte_level(std::string_view bytes) {
+  std::string text;
+  append_chars_of(bytes, text);
+  return text;
+}
+
 inline std::string pre_of(const nlohmann::json& tokenizer) {
   const std::string pre = tokenizer.at("pre_tokenizer").dump();
-  if (pre.find("{1,3}") != std::string::npos) return tokenizer.at("post_processor").dump().find("TemplateProcessing") ==
-                                                      std::string::npos ? "glm4" : "llama-bpe";
+  if (pre.find("{1,3}") != std::string::npos)
+    return tokenizer.at("post_processor").dump().find("TemplateProcessing") == std::string::npos ? "glm4" : "llama-bpe";
   return pre.find("Regex") != std::string::npos ? "qwen2" : "gpt-2";
 }
 
@@ -65,8 +73,8 @@ inline void add_byte_level(MetaBuilder& meta, const nlohmann::json& tokenizer) {
 }
 
 // The order of the merges stands for the scores: what an earlier merge makes has a better one.
-inline void add_sentence_piece(MetaBuilder& meta, const nlohmann::json& tokenizer, const std::vector<std::string>& tokens,
-                               MetaInts& types) {
+inline void add_sentence_piece(MetaBuilder& meta, const nlohmann::json& tokenizer,
+                               const std::vector<std::string>& tokens, MetaInts& types) {
   std::map<std::string, double> best;
   double score = 0;
   for (const auto& merge : tokenizer.at("model").at("merges")) {
@@ -85,7 +93,8 @@ inline void add_sentence_piece(MetaBuilder& meta, const nlohmann::json& tokenize
 
 // Of a Hugging Face folder of the kinds that the fixtures have.
 inline std::shared_ptr<Meta> meta_of_tokenizer_json(const std::filesystem::path& folder) {
-  const nlohmann::json tokenizer = load_json(folder / "tokenizer.json"), config = load_json(folder / "tokenizer_config.json");
+  const nlohmann::json tokenizer = load_json(folder / "tokenizer.json"),
+                       config = load_json(folder / "tokenizer_config.json");
   std::vector<std::string> tokens;
   MetaInts types;
   const auto put = [&](const std::string& token, size_t id, int64_t type) {

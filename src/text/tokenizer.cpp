@@ -41,8 +41,7 @@ Tokenizer Tokenizer::load(const Meta& meta) {
   bool add_bos = true;
   if (model == "gpt2") {
     // Refused before the vocabulary is read: the commonest fault of such files.
-    const PreTokenizerRule& rule =
-        find_pre_tokenizer(meta.string("tokenizer.ggml.pre", std::string_view()), meta.source);
+    const PreTokenizerRule& rule = find_pre_tokenizer(meta);
     add_bos = rule.add_bos;
     t.vocabulary_ = std::make_unique<Vocabulary>(meta);
     t.encoder_ = std::make_unique<ByteBpe>(meta, *t.vocabulary_, rule);

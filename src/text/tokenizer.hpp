@@ -22,12 +22,12 @@ struct DecodeOptions {
   bool skip_special = false;  // control and unknown tokens leave no text
 };
 
-// Text to token ids and back, as a model's metadata (tokenizer.ggml.*) describes it. Unchanging after `load`: any number
-// of threads may use one.
+// Text to token ids and back, as a model's metadata (tokenizer.ggml.*) describes it. Unchanging after `load`: any
+// number of threads may use one.
 class Tokenizer {
  public:
-  // `meta` must outlive the tokenizer: a large vocabulary stays where the file has it. Bad input for anything in it that
-  // can't be right, and for a way of splitting that isn't known.
+  // `meta` must outlive the tokenizer and stay as it is: a large vocabulary remains where the file has it. Bad input
+  // for anything in it that can't be right, and for a way of splitting that isn't known.
   static Tokenizer load(const Meta& meta);
 
   Tokenizer(Tokenizer&&) noexcept;
@@ -39,13 +39,13 @@ class Tokenizer {
 
   // The bytes that the ids stand for; whole characters only if the ids make such. Bad input for an id that isn't one.
   std::string decode(std::span<const int32_t> ids, DecodeOptions options = DecodeOptions()) const;
-  std::string bytes(int32_t id) const;                   // of one token
+  std::string bytes(int32_t id) const;  // of one token
   void append_bytes(int32_t id, std::string& out) const;
 
   int32_t size() const { return vocabulary_->size(); }
   std::string_view token_text(int32_t id) const { return vocabulary_->text(id); }  // as the vocabulary writes it
   TokenType type(int32_t id) const { return vocabulary_->type(id); }
-  bool is_special(int32_t id) const;  // control or unknown
+  bool is_special(int32_t id) const;                                               // control or unknown
   int32_t find(std::string_view token) const { return vocabulary_->find(token); }  // by `token_text`; -1: none
 
   // -1 where the model has none.

@@ -2,6 +2,7 @@
 #include "text/vocabulary.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -13,22 +14,31 @@ namespace consonant {
 
 namespace {
 
-// Eight bytes a step: a word is folded in by a multiplication, whose high bits are brought down for the next.
+template <class T>
+uint64_t load(const char* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+// Eight bytes a step, the last ones overlapping: a word is folded in by a multiplication, whose high bits are brought
+// down for the next.
 uint64_t hash_of(std::string_view text) {
   constexpr uint64_t odd = 0x9E3779B97F4A7C15u;
-  uint64_t h = text.size() * odd;
-  size_t at = 0;
-  for (; at + 8 <= text.size(); at += 8) {
-    uint64_t word;
-    std::memcpy(&word, text.data() + at, 8);
+  const char* p = text.data();
+  const size_t n = text.size();
+  uint64_t h = n * odd;
+  const auto fold = [&](uint64_t word) {
     h = (h ^ word) * odd;
     h ^= h >> 32;
-  }
-  if (at < text.size()) {
-    uint64_t word = 0;
-    std::memcpy(&word, text.data() + at, text.size() - at);
-    h = (h ^ word) * odd;
-    h ^= h >> 32;
+  };
+  if (n >= 8) {
+    for (size_t at = 0; at + 8 < n; at += 8) fold(load<uint64_t>(p + at));
+    fold(load<uint64_t>(p + n - 8));
+  } else if (n >= 4) {
+    fold(load<uint32_t>(p) << 32 | load<uint32_t>(p + n - 4));
+  } else if (n > 0) {
+    fold(load<uint8_t>(p) << 16 | load<uint8_t>(p + n / 2) << 8 | load<uint8_t>(p + n - 1));
   }
   h *= odd;
   return h ^ h >> 29;
@@ -36,16 +46,24 @@ uint64_t hash_of(std::string_view text) {
 
 // Texts that end an answer wherever a model has them as control tokens, whatever ids its metadata states: turn ends of
 // the chat families, and the marks after which a code model would begin another file.
-constexpr std::string_view end_texts[] = {
-    "<|eot_id|>",    "<|im_end|>",    "<|end|>",         "<|return|>",         "<|call|>",      "<|calls|>",
-    "<|flush|>",     "<end_of_turn>", "<|endoftext|>",   "<|end_of_text|>",    "</s>",          "<eos>",
-    "<|eom_id|>",    "<EOT>",         "_<EOT>",          "[EOT]",              "[EOS]",         "<end_of_utterance>",
-    "<turn|>",       "<|fim_pad|>",   "<fim-pad>",       "<fim_pad>",          "<|fim_repo|>",  "<|repo_name|>",
-    "<fim-repo>",    "<reponame>",    "<|file_sep|>",    "<｜end▁of▁sentence｜>"};
+constexpr std::string_view end_texts[] = {"<|eot_id|>",    "<|im_end|>",
+                                          "<|end|>",       "<|return|>",
+                                          "<|call|>",      "<|calls|>",
+                                          "<|flush|>",     "<end_of_turn>",
+                                          "<|endoftext|>", "<|end_of_text|>",
+                                          "</s>",          "<eos>",
+                                          "<|eom_id|>",    "<EOT>",
+                                          "_<EOT>",        "[EOT]",
+                                          "[EOS]",         "<end_of_utterance>",
+                                          "<turn|>",       "<|fim_pad|>",
+                                          "<fim-pad>",     "<fim_pad>",
+                                          "<|fim_repo|>",  "<|repo_name|>",
+                                          "<fim-repo>",    "<reponame>",
+                                          "<|file_sep|>",  "<｜end▁of▁sentence｜>"};
 
-constexpr std::string_view eot_texts[] = {"<|eot_id|>",    "<|im_end|>",      "<|end|>", "<end_of_turn>",
-                                          "<|endoftext|>", "<|end_of_text|>", "<EOT>",   "_<EOT>",
-                                          "[EOT]",         "<｜end▁of▁sentence｜>", "<end_of_utterance>"};
+constexpr std::string_view eot_texts[] = {
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",         "<|endoftext|>",     "<|end_of_text|>",
+    "<EOT>",      "_<EOT>",     "[EOT]",   "<｜end▁of▁sentence｜>", "<end_of_utterance>"};
 
 }  // namespace
 
@@ -58,10 +76,20 @@ int32_t TokenIndex::build(std::span<const std::string_view> tokens) {
   tokens_ = tokens;
   slots_.assign(std::bit_ceil(tokens.size() * 2 + 2), Slot{});
   mask_ = slots_.size() - 1;
+  // Slots lie all over the table: each is asked for some tokens before its turn, so that the waits overlap.
+  constexpr size_t ahead = 16;
+  std::array<uint64_t, ahead> hashes;
+  const auto prepare = [&](size_t i) {
+    if (i >= tokens.size()) return;
+    hashes[i % ahead] = hash_of(tokens[i]);
+    __builtin_prefetch(&slots_[hashes[i % ahead] & mask_], 1);
+  };
+  for (size_t i = 0; i < ahead; ++i) prepare(i);
   int32_t duplicate = -1;
   for (size_t i = 0; i < tokens.size(); ++i) {
+    const uint64_t h = hashes[i % ahead];
+    prepare(i + ahead);
     if (tokens[i].empty()) continue;
-    const uint64_t h = hash_of(tokens[i]);
     const auto tag = static_cast<uint32_t>(h >> 32);
     size_t at = h & mask_;
     for (; slots_[at].id >= 0; at = (at + 1) & mask_)
@@ -94,8 +122,8 @@ Vocabulary::Vocabulary(const Meta& meta) : source_(meta.source) {
       bad_input("{}: tokenizer.ggml.tokens: token {} isn't UTF-8 (byte {} of it)", source_, i, bad);
   }
   if (const int32_t again = index_.build(tokens_); again >= 0)
-    bad_input("{}: tokenizer.ggml.tokens: '{}' is both token {} and token {}", source_, tokens_[static_cast<size_t>(again)],
-              find(tokens_[static_cast<size_t>(again)]), again);
+    bad_input("{}: tokenizer.ggml.tokens: '{}' is both token {} and token {}", source_,
+              tokens_[static_cast<size_t>(again)], find(tokens_[static_cast<size_t>(again)]), again);
   load_types(meta);
   load_specials(meta);
   load_ends(meta);
@@ -161,8 +189,8 @@ void Vocabulary::load_ends(const Meta& meta) {
     std::erase(ends, message_end);
     if (!meta.has("tokenizer.ggml.eot_token_id") && eot == message_end) eot = -1;
   }
-  for (const std::string_view key : {"tokenizer.ggml.fim_pad_token_id", "tokenizer.ggml.fim_rep_token_id",
-                                     "tokenizer.ggml.fim_sep_token_id"})
+  for (const std::string_view key :
+       {"tokenizer.ggml.fim_pad_token_id", "tokenizer.ggml.fim_rep_token_id", "tokenizer.ggml.fim_sep_token_id"})
     if (const int32_t id = special(meta, key); id >= 0) ends.push_back(id);
   for (const int32_t id : {eos, eot, eom})
     if (id >= 0) ends.push_back(id);

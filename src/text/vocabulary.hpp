@@ -43,7 +43,7 @@ class Vocabulary {
   TokenType type(int32_t id) const { return types_[checked(id)]; }
   int32_t find(std::string_view text) const { return index_.find(text); }
   std::span<const std::string_view> texts() const { return tokens_; }
-  size_t longest() const { return longest_; }          // bytes
+  size_t longest() const { return longest_; }            // bytes
   const std::string& source() const { return source_; }  // of the metadata, for messages
 
   // -1 where the model has none.
