@@ -29,7 +29,7 @@ tools/install.sh build test
 if ! python3 -m pip --version >/dev/null 2>&1; then tools/install.sh demo; fi
 
 say "Models"
-models=${XDG_CACHE_HOME:-$HOME/.cache}/consonant/models
+models=${XDG_CACHE_HOME:-~/.cache}/consonant/models
 wanted=(smollm2)
 if [ "$gemma" = yes ]; then wanted+=(gemma3-270m); fi
 for name in "${wanted[@]}"; do

@@ -56,7 +56,7 @@ def consonant_once(options, model: pathlib.Path, threads: int) -> dict:
         found = {name: speed(result[name], f"consonant's {name}") for name in SPEEDS}
     except (KeyError, TypeError, ValueError) as error:
         raise CompareError(f"consonant bench --json: not one result with {', '.join(SPEEDS)}: {error!r}") from error
-    if result.get(SHARE) is not None:
+    if result.get(SHARE):  # absent or 0 where the bandwidth couldn't be measured
         found[SHARE] = speed(result[SHARE], f"consonant's {SHARE}")
     return found
 

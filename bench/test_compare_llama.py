@@ -28,6 +28,7 @@ speed = [100, 300, 200][turn % 3]
 print(json.dumps({"results": [{"model": "x", "threads": 1, "prefill_tokens_per_s": speed * 2, "decode_tokens_per_s": speed,
                                "decode_share_of_bandwidth": 0.5}]}))
 """
+SHARE = '"decode_share_of_bandwidth": 0.5'
 LLAMA = """
 speed = [90, 110, 100][turn % 3]
 print(json.dumps([{"n_prompt": 512, "n_gen": 0, "avg_ts": speed}, {"n_prompt": 0, "n_gen": 128, "avg_ts": speed * 1.6}]))
@@ -90,10 +91,11 @@ class Compare(unittest.TestCase):
         self.assertEqual(document["machine"], "a box")
 
     def test_without_a_measured_bandwidth_there_is_no_bound(self):
-        self.program("consonant", CONSONANT.replace('"decode_share_of_bandwidth": 0.5', '"decode_share_of_bandwidth": None'))
-        code, table, err = self.run_it("--threads", "2")
-        self.assertEqual(code, 0, err)
-        self.assertIn("**1.25** |  |  |\n", table)
+        for nothing in ("None", "0"):
+            self.program("consonant", CONSONANT.replace(SHARE, SHARE.replace("0.5", nothing)))
+            code, table, err = self.run_it("--threads", "2")
+            self.assertEqual(code, 0, err)
+            self.assertIn("**1.25** |  |  |\n", table)
 
     def test_failures_are_told_and_nothing_is_written(self):
         target = self.root / "x.json"

@@ -97,6 +97,8 @@ TABLE = (
 FOLDERS = ("base", "tensor", "formats", "audio", "graph", "device", "text", "ops", "blocks", "models", "runtime",
            "decode", "tasks", "verify", "engine", "server", "cli")
 
+# Headers that CMake makes, and what it makes them from.
+GENERATED = {"ops/ops.hpp": "ops/all.def", "engine/version.hpp": "engine/version.hpp.in"}
 CPP = {".hpp", ".cpp", ".h", ".cu", ".cuh", ".def", ".inc"}
 FREE = re.compile(r"(tests|bench)/.*|.*\.(test|fuzz|bench)\.cpp")  # may include anything of the project
 VENDOR = re.compile(r"(cuda|cublas|cudnn|cufft|curand|nccl|nvrtc|nvml|nvtx|hip/|hip_|hipblas|rocblas|rocm|miopen|hsa/|"
@@ -169,7 +171,7 @@ def check_include(root: pathlib.Path, path: str, opening: str, named: str) -> st
         return f'<{named}> is the project\'s own: write "{named}"' if ours and (root / homes[first] / named).exists() else None
     if not ours:
         return f'"{named}" is not "folder/file" of this project (others\' headers go in angle brackets)'
-    if not (root / homes[first] / named).is_file():
+    if not (root / homes[first] / GENERATED.get(named, named)).is_file():
         return f'"{named}" does not exist under {homes[first]}/'
     if named.endswith((".cpp", ".cu")):
         return f'"{named}" is a source file: only headers are included'

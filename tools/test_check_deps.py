@@ -133,6 +133,11 @@ class Forms(Tree):
     def test_a_header_that_is_not_there(self):
         self.fails("src/base/a.cpp", '#include "base/gone.hpp"\n', "does not exist")
 
+    def test_a_made_header_needs_its_source(self):
+        self.fails("src/models/a.cpp", '#include "ops/ops.hpp"\n', "does not exist")
+        self.write("src/ops/all.def", "")
+        self.assertEqual(self.faults(), [])
+
     def test_our_header_in_angle_brackets(self):
         self.fails("src/base/a.cpp", "#include <base/error.hpp>\n", "the project's own")
 

@@ -104,10 +104,8 @@ ModelFile open_gguf(const std::filesystem::path& path) {
     }
   }
   model.release = [parts](std::span<const std::byte> part) {
-    for (const auto& opened : parts) {
-      const std::span<const std::byte> all = opened->file->bytes();
-      if (part.data() >= all.data() && part.data() + part.size() <= all.data() + all.size()) opened->file->release(part);
-    }
+    for (const auto& opened : parts)
+      if (opened->file->holds(part)) opened->file->release(part);
   };
   return model;
 }

@@ -133,13 +133,9 @@ class FolderReader {
     model.meta->source = folder_.string();
     add_metadata(*model.meta);
     add_tokenizer(folder_, config_, *model.meta);
-    // Renamed only: a view into its shard. Converted: memory of its own, which no shard knows.
     model.release = [files = shards_.files](std::span<const std::byte> part) {
-      for (const Shard& shard : files) {
-        const std::span<const std::byte> all = shard->file()->bytes();
-        if (part.data() >= all.data() && part.data() + part.size() <= all.data() + all.size())
-          shard->file()->release(part);
-      }
+      for (const Shard& shard : files)
+        if (shard->file()->holds(part)) shard->file()->release(part);
     };
     return model;
   }
@@ -203,16 +199,20 @@ class FolderReader {
       if (size == 0) fail(source, "a dimension of zero in {}", to_string(entry.sizes));
     std::string gguf(rule.gguf);
     if (const size_t hole = gguf.find("{}"); hole != gguf.npos) gguf.replace(hole, 2, std::to_string(layer));
-    if (!seen_.insert(gguf).second) fail(source, "stands in two files");
+    if (!names_.insert(gguf).second) fail(source, "stands in two files");
     const bool widened = entry.sizes.size() == 1 || rule.change == Change::plus_one || entry.type == DType::f64;
     const DType type = widened ? DType::f32 : entry.type;
     const int64_t heads =
         rule.change == Change::rope_rows_q || rule.change == Change::rope_rows_k ? heads_for(source, rule.change) : 0;
     auto load = [source, change = rule.change, widened, heads] {
-      HostTensor t = source.shard->tensor(*source.entry);
-      if (change == Change::plus_one) return plus_one(t);
-      if (heads > 0) t = halves_to_pairs(t, heads);
-      return widened ? to_f32(t) : t;
+      const HostTensor stored = source.shard->tensor(*source.entry);
+      HostTensor t = change == Change::plus_one ? plus_one(stored)
+                     : heads > 0                ? halves_to_pairs(stored, heads)
+                                                : stored;
+      if (widened) t = to_f32(t);
+      // A converted tensor is a copy: the pages that it came from needn't stay.
+      if (t.bytes.data() != stored.bytes.data()) source.shard->file()->release(stored.bytes);
+      return t;
     };
     return {std::move(gguf), type, entry.sizes, checked_mul(element_count(entry.sizes), info(type).block_bytes),
             std::move(load)};
@@ -236,7 +236,7 @@ class FolderReader {
   Shards shards_;
   int64_t layers_ = 0, heads_ = 0, kv_heads_ = 0;
   bool tied_ = false;
-  std::unordered_set<std::string> seen_;  // GGUF names
+  std::unordered_set<std::string> names_;
 };
 
 const Architecture& architecture_of(const HfConfig& config) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <functional>
 #include <system_error>
 #include <utility>
 
@@ -71,8 +72,13 @@ std::span<const std::byte> MappedFile::range(int64_t offset, int64_t size, std::
   return bytes_.subspan(static_cast<size_t>(offset), static_cast<size_t>(size));
 }
 
+bool MappedFile::holds(std::span<const std::byte> part) const {
+  const std::less_equal<> not_after;
+  return not_after(bytes_.data(), part.data()) && not_after(part.data() + part.size(), bytes_.data() + bytes_.size());
+}
+
 void MappedFile::release(std::span<const std::byte> part) const {
-  if (!mapped_ || part.empty()) return;
+  if (!mapped_ || part.empty() || !holds(part)) return;
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const uintptr_t begin = reinterpret_cast<uintptr_t>(part.data()), end = begin + part.size();
   const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;

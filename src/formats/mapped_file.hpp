@@ -34,8 +34,11 @@ class MappedFile {
   // Bytes [offset, offset + size); bad input that names `what` if they don't lie within the file.
   std::span<const std::byte> range(int64_t offset, int64_t size, std::string_view what) const;
 
-  // Lets the system drop the whole pages within `part`, which must lie in this file; reading them again brings them
-  // back. Nothing happens to bytes held in memory.
+  // Whether `part` lies within the file's bytes.
+  bool holds(std::span<const std::byte> part) const;
+
+  // Lets the system drop the whole pages within `part`; reading them again brings them back. Nothing happens to bytes
+  // that lie elsewhere or are held in memory.
   void release(std::span<const std::byte> part) const;
 
  private:

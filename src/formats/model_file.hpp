@@ -36,8 +36,8 @@ struct ModelFile {
 
   const StoredTensor* find(std::string_view name) const;
 
-  // Lets the system drop the pages of the mapped files under `part` of a loaded tensor's bytes, once they have been repacked
-  // elsewhere; reading them again brings them back. Nothing happens to bytes that aren't mapped.
+  // Lets the system drop the pages of the mapped files under `part` of a loaded tensor's bytes, once they have been
+  // repacked elsewhere; reading them again brings them back. Nothing happens to bytes that aren't mapped.
   std::function<void(std::span<const std::byte> part)> release = [](std::span<const std::byte>) {};
 };
 

@@ -3,7 +3,6 @@
 #include <type_traits>
 
 #include "base/error.hpp"
-#include "tensor/activations.hpp"
 #include "tensor/blocks.hpp"
 #include "tensor/convert.hpp"
 

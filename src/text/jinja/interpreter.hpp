@@ -55,6 +55,7 @@ class Interpreter {
   void bind_parameters(const MacroNode& node, const Args& args, Frame& frame);
   Value call_loop(const Value& loop, const Args& args);
   void write(std::string_view text);
+  void write_text(const Value& v);
   // Runs `body` with its output in a string of its own.
   template <class F>
   Value capture(F&& body);

@@ -168,7 +168,10 @@ int64_t length_of(const Value& v) {
 
 bool Loop::peek() {
   if (!after.is(Kind::missing)) return true;
-  return items && items->next(after);
+  Value item;
+  if (!items || !items->next(item)) return false;
+  after = item;
+  return true;
 }
 
 bool Loop::advance() {

@@ -241,9 +241,9 @@ bool compare(Heap& heap, Op op, const Value& a, const Value& b) {
 
 namespace {
 
-// Python's slice.indices(): where the walk starts, how many it takes.
+// Python's slice.indices(): where the walk starts and stops, how many it takes.
 struct Walk {
-  int64_t start, count, step;
+  int64_t start, stop, count, step;
 };
 
 Walk walk_of(const Value& start, const Value& stop, const Value& step, int64_t size) {
@@ -264,9 +264,9 @@ Walk walk_of(const Value& start, const Value& stop, const Value& step, int64_t s
   };
   const int64_t from = clamp(start, by < 0 ? size - 1 : 0), to = clamp(stop, by < 0 ? -1 : size);
   const int64_t distance = by > 0 ? to - from : from - to;
-  if (distance <= 0) return {from, 0, by};
+  if (distance <= 0) return {from, to, 0, by};
   const uint64_t pace = by > 0 ? static_cast<uint64_t>(by) : -static_cast<uint64_t>(by);
-  return {from, static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / pace + 1), by};
+  return {from, to, static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / pace + 1), by};
 }
 
 Value slice_string(Heap& heap, const Value& v, const Walk& walk) {
@@ -310,8 +310,7 @@ Value slice(Heap& heap, const Value& object, const Value& start, const Value& st
       const auto& r = object.as<Range>();
       const Walk walk = walk_of(start, stop, step, r.size());
       const int64_t by = checked_integer(Op::mul, r.step, walk.step);
-      const int64_t from = r.at(walk.start);
-      return Value(Kind::range, heap.make<Range>(0, from, checked_integer(Op::add, from, by * walk.count), by));
+      return Value(Kind::range, heap.make<Range>(0, r.at(walk.start), r.at(walk.stop), by));
     }
     case Kind::dict: fail(Fault::type, "unhashable type: 'slice'");
     default: fail(Fault::type, "'{}' object is not subscriptable", type_name(object));

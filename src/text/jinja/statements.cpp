@@ -51,6 +51,12 @@ void Interpreter::write(std::string_view text) {
   out_->append(text);
 }
 
+// What a block results in: unlike an output, it isn't turned into text.
+void Interpreter::write_text(const Value& v) {
+  if (!v.is(Kind::string)) fail(Fault::type, "the block results in a value of type {}, not a string", type_name(v));
+  write(text_of(v));
+}
+
 template <class F>
 Value Interpreter::capture(F&& body) {
   std::string text;
@@ -157,7 +163,7 @@ Interpreter::Flow Interpreter::run_filter_block(const FilterBlockNode& node) {
   if (flow != Flow::next) return flow;
   line_ = node.line;
   const Value* outer = std::exchange(block_text_, &text);
-  write(to_text(eval(*node.filter)));
+  write_text(eval(*node.filter));
   block_text_ = outer;
   leave(node.scope);
   return flow;
@@ -299,7 +305,7 @@ void Interpreter::run_call_block(const CallBlockNode& node) {
   const Value caller(Kind::macro, heap.make<Macro>(0, *node.caller, frame_));
   if (!node.call) return write(text_of(call_macro(caller, {})));
   line_ = node.call->line;
-  write(to_text(eval_call(static_cast<const CallNode&>(*node.call), &caller)));
+  write_text(eval_call(static_cast<const CallNode&>(*node.call), &caller));
 }
 
 // Positional arguments, then those with names, as jinja2's Macro sorts them.

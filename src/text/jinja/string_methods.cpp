@@ -185,9 +185,9 @@ Value join(Interpreter& in, const Value& self, const Bound& args) {
 Value padded(Interpreter& in, const Value& self, const Bound& args) {
   const int64_t size = length_of(self), width = args.integer(0);
   const std::string fill = args.has(1) ? args.text(1) : " ";
-  if (char_count(fill) != 1) fail(Fault::type, "The fill character must be exactly one character long");
-  if (width <= size) return self;
   const std::string piece = is_markup(self) ? escape_html(fill) : fill;
+  if (char_count(piece) != 1) fail(Fault::type, "The fill character must be exactly one character long");
+  if (width <= size) return self;
   const int64_t missing = width - size;
   in.heap.check_string(text_of(self).size() + static_cast<size_t>(std::min<int64_t>(missing, INT32_MAX)) * piece.size());
   // The odd one goes to the left in an odd width, as Python's center() has it.

@@ -182,7 +182,7 @@ struct Range : Object {
 
 // What `for`, `map`, `select` and the like walk. Value of kind `generator`.
 struct Iterator : Object {
-  virtual bool next(Value& item) = 0;  // false at the end
+  virtual bool next(Value& item) = 0;  // false at the end, whatever `item` holds then
   const char* type = "generator";
 };
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/messages.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace consonant {
+
+std::string chat_variables(const std::vector<Message>& messages) {
+  nlohmann::ordered_json json;
+  json["messages"] = nlohmann::ordered_json::array();
+  for (const Message& m : messages) json["messages"].push_back({{"role", m.role}, {"content", m.content}});
+  json["add_generation_prompt"] = true;
+  return json.dump();
+}
+
+}  // namespace consonant

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "consonant/verify.hpp"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "cli/commands.hpp"
+#include "cli/files.hpp"
+#include "cli/options.hpp"
+
+namespace consonant {
+namespace {
+
+struct Record {
+  ModelOptions model;
+  std::optional<std::string> tokens, text;
+  std::vector<std::string> taps;
+  std::string output;
+  int64_t steps = 0;
+
+  std::string describe() const;
+  int run(World& world) const;
+};
+
+// What of the command line changes the numbers, for the header of the recording.
+std::string Record::describe() const {
+  std::string text = fmt::format("--device {} --precision {}", model.engine.device, model.engine.precision);
+  if (model.engine.threads > 0) text += fmt::format(" --threads {}", model.engine.threads);
+  if (!model.engine.kv.empty()) text += " --kv " + model.engine.kv;
+  if (model.engine.context > 0) text += fmt::format(" --context {}", model.engine.context);
+  for (const std::string& o : model.engine.override_kv) text += " --override-kv " + o;
+  if (steps > 0) text += fmt::format(" --steps {}", steps);
+  return text;
+}
+
+int Record::run(World& world) const {
+  if (!tokens && !text) bad_usage("verify record: --tokens FILE or --text TEXT is needed");
+  if (text) require_utf8(*text, "--text");
+  RecordOptions options;
+  if (tokens) options.tokens = parse_tokens(read_file(*tokens), *tokens);
+  const std::shared_ptr<Engine> engine = model.load(world);
+  if (text) options.tokens = engine->tokenize(*text, {.parse_special = true, .add_special = true});
+  if (options.tokens.empty()) bad_input("{}: there is no token to evaluate", tokens ? *tokens : "--text");
+  for (const int32_t id : options.tokens)
+    if (id >= engine->info().vocabulary)
+      bad_input("token id {}, but the model's go from 0 to {}", id, engine->info().vocabulary - 1);
+  options.steps = steps;
+  options.taps = taps;
+  options.options_text = describe();
+  world.record(*engine, options, output);
+  log_verbose("{}: {} tokens recorded, the positive control is bit-exact", output,
+              int64_t(options.tokens.size()) + steps);
+  return 0;
+}
+
+struct Compare {
+  std::string reference, other;
+  bool json = false;
+
+  std::string table(const Comparison& c) const;
+  int run(World& world) const;
+};
+
+std::string Compare::table(const Comparison& c) const {
+  size_t width = 4;
+  for (const NodeComparison& n : c.nodes) width = std::max(width, n.name.size());
+  std::string text = fmt::format("{:<{}} {:>14} {:>12} {:>12} {:>7}  {}\n", "node", width, "1 - cosine", "max abs",
+                                 "max rel", "argmax", "source");
+  for (const NodeComparison& n : c.nodes)
+    text += fmt::format("{:<{}} {:>14.3e} {:>12.3e} {:>12.3e} {:>7}  {}{}\n", n.name, width, 1 - n.cosine, n.max_abs,
+                        n.max_rel, n.argmax_disagreements, n.source, n.within_tolerance ? "" : "  PAST TOLERANCE");
+  text += fmt::format("decisions: {}, of which {} disagree\n", c.decisions, c.disagreements);
+  if (!c.first_divergent_node.empty())
+    text += fmt::format("first node past tolerance: {} ({})\n", c.first_divergent_node, c.source);
+  return text + (c.agree ? "the recordings agree\n" : "the recordings DISAGREE\n");
+}
+
+int Compare::run(World& world) const {
+  const Comparison c = world.compare(reference, other);
+  if (json) {
+    nlohmann::ordered_json document;
+    document["worst_cosine"] = c.worst_cosine;
+    document["max_abs"] = c.max_abs;
+    document["decisions"] = c.decisions;
+    document["disagreements"] = c.disagreements;
+    document["first_divergent_node"] =
+        c.first_divergent_node.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(c.first_divergent_node);
+    document["source"] = c.source.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(c.source);
+    world.out.line(document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    world.out.write(table(c));
+  }
+  return c.agree ? 0 : int(Exit::disagree);
+}
+
+}  // namespace
+
+Action add_verify(CLI::App& program) {
+  CLI::App& app = add_command(program, "verify", "Record a run and compare recordings",
+                              "consonant verify record -m model.gguf --text \"Once upon a time\" -o a.safetensors\n"
+                              "  consonant verify compare a.safetensors b.safetensors");
+  app.require_subcommand(1);
+
+  CLI::App& record_app =
+      add_command(app, "record", "Evaluate tokens and keep every position's logits",
+                  "consonant verify record -m model.gguf --tokens ids.txt --tap \"blk.*\" -o a.safetensors");
+  auto record = std::make_shared<Record>();
+  CLI::Option* tokens =
+      record_app.add_option("--tokens", record->tokens, "Token ids from a file, separated by white space");
+  record_app.add_option("--text", record->text, "Text, tokenised with BOS as the model wants it")->excludes(tokens);
+  record_app.add_option("-o,--output", record->output, "The recording, a safetensors file")->required();
+  add_repeatable(record_app, "--tap", record->taps,
+                 "Keep the nodes whose names match this glob as well; may be repeated");
+  record_app.add_option("--steps", record->steps, "Then generate so many more, greedily")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 30))
+      ->capture_default_str();
+  record->model.add(record_app);
+
+  CLI::App& compare_app = add_command(app, "compare", "Compare a recording with a reference; exit 7 if they disagree",
+                                      "consonant verify compare reference.safetensors other.safetensors --json");
+  auto compare = std::make_shared<Compare>();
+  compare_app.add_option("A", compare->reference, "The reference")->required();
+  compare_app.add_option("B", compare->other, "What is compared with it")->required();
+  compare_app.add_flag("--json", compare->json, "One JSON document");
+
+  return [record, compare, record_command = &record_app](World& world) {
+    return record_command->parsed() ? record->run(world) : compare->run(world);
+  };
+}
+
+}  // namespace consonant

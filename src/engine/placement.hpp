@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "consonant/engine.hpp"
+
+namespace consonant {
+
+// What a model's step of one token runs, for `doctor`. That there is one means that every op was placed.
+struct Placement {
+  std::vector<std::pair<std::string, int64_t>> ops;  // op and its number of nodes, the most frequent first
+  int64_t weight_bytes = 0;
+  int64_t cache_bytes_per_position = 0;
+  int64_t arena_bytes = 0;  // values of the step
+};
+
+Placement placement_of(Engine& engine);
+
+}  // namespace consonant
