@@ -169,7 +169,9 @@ def check_include(root: pathlib.Path, path: str, opening: str, named: str) -> st
     ours = "/" in named and first in homes
     if path.startswith("examples/"):  # as a program of someone else: the public headers, found on the include path
         return f"an example sees the public headers only, so not {named}" if ours and (opening, first) != ("<", "consonant") else None
-    if opening == "<":
+    if opening == "<":  # tests of the public interface may include it as a user's program does
+        if first == "consonant" and FREE.fullmatch(path):
+            return None
         return f'<{named}> is the project\'s own: write "{named}"' if ours and (root / homes[first] / named).exists() else None
     if not ours:
         return f'"{named}" is not "folder/file" of this project (others\' headers go in angle brackets)'

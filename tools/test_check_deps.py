@@ -116,6 +116,10 @@ class Includes(Tree):
     def test_an_example_is_a_users_program(self):
         self.write("examples/a.cpp", "#include <consonant/engine.hpp>\n#include <vector>\n")
         self.assertEqual(self.faults(), [])
+        self.fails("src/engine/a.cpp", "#include <consonant/engine.hpp>\n", "the project's own")
+        (self.root / "src/engine/a.cpp").unlink()
+        self.write("tests/a.c", "#include <consonant/engine.hpp>\n")
+        self.assertEqual(self.faults(), [])
         self.fails("examples/a.cpp", '#include "base/error.hpp"\n', "public headers only")
         self.fails("examples/a.cpp", "#include <base/error.hpp>\n", "public headers only")
 
