@@ -16,8 +16,8 @@ Product::Product(const Args& args) : weights(packed_shape(args.in[1].type, args.
   (w.layout == Layout::rows8 ? packed : plain) = w.data;
   x = from.data;
   x_is_int8 = from.type != DType::f32;
-  parts = from.type == DType::q16_x ? 2 : 1;
-  x_stride = x_is_int8 ? ActivationRow::bytes(from.strides[0]) : from.strides[0] * 4;
+  parts = activation_parts(from.type);
+  x_stride = x_is_int8 ? ActivationRow::bytes(from.strides[0], parts) : from.strides[0] * 4;
   tokens = from.shape[0];
   y = to.as<float>();
   y_stride = to.strides[0];

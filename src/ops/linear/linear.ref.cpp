@@ -39,11 +39,9 @@ double dot(const View& x, int64_t token, const float* w) {
   const int64_t k = x.shape[1];
   double sum = 0;
   if (x.type != DType::f32) {
-    const std::byte* first = x.data + token * row_bytes(x.type, x.strides[0]);
-    for (int part = 0; part < (x.type == DType::q16_x ? 2 : 1); ++part) {
-      const ActivationRow row = ActivationRow::at(first + part * ActivationRow::bytes(k), k);
-      for (int64_t i = 0; i < k; ++i) sum += double{row.scale[i / 32]} * row.q[i] * w[i];
-    }
+    const int parts = activation_parts(x.type);
+    const ActivationRow row = ActivationRow::at(x.data + token * ActivationRow::bytes(x.strides[0], parts), k, parts);
+    for (int64_t i = 0; i < k; ++i) sum += double{row[i]} * w[i];
   } else {
     const float* row = x.as<float>() + token * x.strides[0];
     for (int64_t i = 0; i < k; ++i) sum += double{row[i * x.strides[1]]} * w[i];

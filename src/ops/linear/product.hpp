@@ -12,9 +12,9 @@ struct Product {
   const std::byte* packed = nullptr;  // the weights in rows8, or
   const std::byte* plain = nullptr;   // as in the file: then each group is packed into scratch when its turn comes
   const std::byte* x = nullptr;
-  int64_t x_stride = 0;  // bytes from a row to the next
+  int64_t x_stride = 0;  // bytes
   bool x_is_int8 = false;
-  int64_t parts = 1;  // rows of x a token: two in q16_x, whose products are added
+  int parts = 1;  // of 8 bits, of x
   int64_t tokens = 0;
   float* y = nullptr;
   int64_t y_stride = 0;
