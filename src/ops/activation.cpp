@@ -16,9 +16,15 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// exp(x), where Exp has no answer for arguments past float32's range: there the divisor only has to be huge.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V bounded_exp(D d, V x) {
+  return hn::Exp(d, hn::Min(x, hn::Set(d, 88.0f)));
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V silu(D d, V x) {
-  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Exp(d, hn::Neg(x))));
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), bounded_exp(d, hn::Neg(x))));
 }
 
 // x / 2 (1 + tanh u) = x / (1 + exp(-2u))
@@ -26,7 +32,7 @@ template <class D, class V = hn::Vec<D>>
 HWY_INLINE V gelu(D d, V x) {
   const V cube = hn::Mul(hn::Mul(x, x), x);
   const V u = hn::Mul(hn::Set(d, 0.7978845608f), hn::MulAdd(hn::Set(d, 0.044715f), cube, x));
-  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Exp(d, hn::Mul(hn::Set(d, -2.0f), u))));
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), bounded_exp(d, hn::Mul(hn::Set(d, -2.0f), u))));
 }
 
 template <bool is_gelu, class D>

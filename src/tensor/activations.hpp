@@ -12,6 +12,9 @@ namespace consonant {
 //   int8  q[K]          x is about scale[i / 32] * q[i], q in -127 ... 127
 //   float scale[K / 32]  greatest magnitude of the block / 127
 //   float sum[K / 16]    scale * (sum of 16 neighbouring q): what a weight's constant part multiplies
+//
+// A row of DType::q16_x is two such rows, one after the other: x is about the sum of both, the second of which is what
+// the first leaves, in 8 bits again.
 struct ActivationRow {
   const int8_t* q;
   const float* scale;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "base/error.hpp"
 #include "tensor/blocks.hpp"
@@ -129,6 +130,14 @@ void decode_activations(const std::byte* from, float* to, int64_t columns) {
   }
 }
 
+// Two of those rows, to be added.
+void decode_activation_pairs(const std::byte* from, float* to, int64_t columns) {
+  std::vector<float> rest(static_cast<size_t>(columns));
+  decode_activations(from, to, columns);
+  decode_activations(from + row_bytes(DType::q8_x, columns), rest.data(), columns);
+  for (int64_t i = 0; i < columns; ++i) to[i] += rest[static_cast<size_t>(i)];
+}
+
 template <class T>
 void decode_plain(const std::byte* from, float* to, int64_t columns) {
   for (int64_t i = 0; i < columns; ++i) {
@@ -195,6 +204,8 @@ void decode_row(DType type, const std::byte* from, float* to, int64_t columns) {
       return decode_blocks<BlockMXFP4>(from, to, columns);
     case DType::q8_x:
       return decode_activations(from, to, columns);
+    case DType::q16_x:
+      return decode_activation_pairs(from, to, columns);
   }
   throw_error(Exit::failed, "decode_row: no such type: {}", static_cast<int>(type));
 }

@@ -7,6 +7,7 @@
 #define CONSONANT_LINEAR_BLOCKS_INL
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <type_traits>
@@ -50,6 +51,9 @@ template <DType type>
 struct Group {
   static constexpr BlockLayout layout = block_layout(type);
 
+  // Bytes from this group to the next.
+  static constexpr int64_t bytes(int64_t blocks) { return (layout.end(blocks) + 31) / 32 * 32; }
+
   Group(const std::byte* group, int64_t blocks, int row)
       : base(reinterpret_cast<const uint8_t*>(group) + 4 * row),
         upper(base + layout.upper_at(blocks)),
@@ -61,6 +65,20 @@ struct Group {
   const uint8_t* scales;
   int row;
 };
+
+// Asks for what a pass over the groups reads in a while: quants 2 KB on (into the next group, past the end of this
+// one), and this block's other bytes of the next group.
+template <DType type>
+HWY_INLINE void prefetch(const Group<type>& group, int64_t b, int64_t blocks) {
+  constexpr BlockLayout layout = block_layout(type);
+  const int64_t ahead = b + 2048 / layout.base_bytes(), next = Group<type>::bytes(blocks);
+  const uint8_t* base = group.base + ahead * layout.base_bytes();
+  if (ahead >= blocks) base += next - blocks * layout.base_bytes();
+  for (int64_t at = 0; at < layout.base_bytes(); at += 64) hwy::Prefetch(base + at);
+  if constexpr (layout.upper_bits != 0) hwy::Prefetch(group.upper + b * layout.upper_bytes() + next);
+  const int64_t record = layout.super() ? b * layout.record_bytes() / 8 : b * layout.record_bytes();
+  hwy::Prefetch(group.scales + record + next);
+}
 
 // Bits `from` ... of each byte moved to `to` ..., all others zero.
 template <int from, int to, int bits>

@@ -71,6 +71,8 @@ class Dot {
   HWY_INLINE void add(VecBytes w, VecBytes x) {
     const Raw two = limit == 0 ? pairs(magnitude(w.raw), with_sign(x.raw, w.raw)) : pairs(w.raw, x.raw);
     narrow_ = i % fit == 0 ? two : plus16(narrow_, two);
+    // Keeps the sums of a tile in their registers: compilers would reorder integer sums, and run out of registers.
+    asm("" : "+x"(narrow_));
     if constexpr (i % fit == fit - 1 || i == calls - 1)
       wide_ = i < fit ? quads(narrow_) : plus32(wide_, quads(narrow_));
   }

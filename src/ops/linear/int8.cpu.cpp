@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of block-quantised weights and 8-bit activations. One order of float operations for every output element,
-// whatever the tile, the chunk and the instruction set (given that it has fused multiply-add): for blocks b ascending,
+// Products of block-quantised weights and activations in 8 bits, or in two parts of 8 bits, which are rows of their own
+// here until their sums are added. A "token" below is such a row. One order of float operations for every output
+// element, whatever the tile, the chunk and the instruction set (given that it has fused multiply-add): for blocks b
+// ascending,
 //   acc = fma(float(sum of integer products), scale_w * scale_x, acc)   for each half of b where halves have scales
 //   acc = fma(minimum_w, sum of x, acc)                                 where the type has one, or an offset
 #include "ops/linear/product.hpp"
@@ -69,6 +71,7 @@ HWY_NOINLINE void tile(const std::byte* packed, int64_t blocks, int row, const i
   VecFloats acc[T];
   for (int t = 0; t < T; ++t) acc[t] = hn::Zero(Floats());
   for (int64_t b = 0; b < blocks; ++b, x += 32, facts += F::fields * T) {
+    if constexpr (T <= 2) prefetch(group, b, blocks);  // few tokens: memory sets the pace
     unroll<0, F::halves>([&](auto h) CONSONANT_INLINE_LAMBDA {
       Dot<F::limit, dwords> dot[T];
       for (int t = 0; t < T; ++t) dot[t].start(F::has_bias ? int_bits(facts[(F::fields - 1) * T + t]) : 0);
@@ -101,20 +104,28 @@ HWY_INLINE void tokens_of_group(const Product& p, const std::byte* packed, int64
   const auto* x = reinterpret_cast<const int8_t*>(p.x + token * p.x_stride);
   for (int part = 0; part < parts; ++part)
     tile<type, T>(packed, p.weights.k / 32, part * part_rows, x, p.x_stride, facts, sums);
-  for (int t = 0; t < T; ++t) store_sums(p, group, token + t, sums + 8 * t);
+  if (p.parts == 1) {
+    for (int t = 0; t < T; ++t) store_sums(p, group, token + t, sums + 8 * t);
+    return;
+  }
+  for (int t = 0; t + 1 < T; t += 2) {
+    for (int r = 0; r < 8; ++r) sums[8 * t + r] += sums[8 * (t + 1) + r];
+    store_sums(p, group, (token + t) / 2, sums + 8 * t);
+  }
 }
 
 // Calls f(tokens of the tile, first token, facts) for tiles of four tokens, then two, then one.
 template <DType type, class F>
 HWY_INLINE void for_tiles(const Product& p, const Patch& patch, float* facts, const F& f) {
   const int64_t per_token = p.weights.k / 32 * Form<type>::fields;
-  int64_t t = patch.first_token;
-  for (; t + 4 <= patch.last_token; t += 4, facts += 4 * per_token) f(Constant<4>(), t, facts);
-  if (t + 2 <= patch.last_token) {
+  int64_t t = patch.first_token * p.parts;
+  const int64_t last = patch.last_token * p.parts;
+  for (; t + 4 <= last; t += 4, facts += 4 * per_token) f(Constant<4>(), t, facts);
+  if (t + 2 <= last) {
     f(Constant<2>(), t, facts);
     t += 2, facts += 2 * per_token;
   }
-  if (t < patch.last_token) f(Constant<1>(), t, facts);
+  if (t < last) f(Constant<1>(), t, facts);
 }
 
 // The facts of T tokens: [block][field][T].
@@ -198,14 +209,16 @@ namespace consonant {
 HWY_EXPORT(int8_patch);
 
 // Facts of a block of tokens, at most three floats a block of x; then room for a group.
-static int64_t facts_bytes(int64_t k, int64_t tokens) { return (k / 32 * 3 * tokens * 4 + 63) / 64 * 64; }
+static int64_t facts_bytes(const Product& p, int64_t tokens) {
+  return (p.weights.k / 32 * 3 * tokens * p.parts * 4 + 63) / 64 * 64;
+}
 
 int64_t int8_scratch(const Product& p, const Cut& cut) {
-  return facts_bytes(p.weights.k, cut.token_block) + (p.packed ? 0 : p.weights.group_bytes);
+  return facts_bytes(p, cut.token_block) + (p.packed ? 0 : p.weights.group_bytes);
 }
 
 void multiply_int8(const Product& p, const Patch& patch, std::byte* scratch) {
-  const int64_t facts = facts_bytes(p.weights.k, patch.last_token - patch.first_token);
+  const int64_t facts = facts_bytes(p, patch.last_token - patch.first_token);
   HWY_DYNAMIC_DISPATCH(int8_patch)(p, patch, reinterpret_cast<float*>(scratch), scratch + facts);
 }
 

@@ -19,7 +19,7 @@ constexpr int64_t rows_a_chunk = 16;
 
 Refusal can_run(const Node& node) {
   const DType x = node.inputs[0].type();
-  if (x != DType::f32 && x != DType::q8_x) return {fmt::format("x is {}", name(x))};
+  if (x != DType::f32 && x != DType::q8_x && x != DType::q16_x) return {fmt::format("x is {}", name(x))};
   return {};
 }
 
@@ -38,9 +38,12 @@ void decode(const View& w, int64_t row, float* to) {
 double dot(const View& x, int64_t token, const float* w) {
   const int64_t k = x.shape[1];
   double sum = 0;
-  if (x.type == DType::q8_x) {
-    const ActivationRow row = ActivationRow::at(x.data + token * ActivationRow::bytes(x.strides[0]), k);
-    for (int64_t i = 0; i < k; ++i) sum += double{row.scale[i / 32]} * row.q[i] * w[i];
+  if (x.type != DType::f32) {
+    const std::byte* first = x.data + token * row_bytes(x.type, x.strides[0]);
+    for (int part = 0; part < (x.type == DType::q16_x ? 2 : 1); ++part) {
+      const ActivationRow row = ActivationRow::at(first + part * ActivationRow::bytes(k), k);
+      for (int64_t i = 0; i < k; ++i) sum += double{row.scale[i / 32]} * row.q[i] * w[i];
+    }
   } else {
     const float* row = x.as<float>() + token * x.strides[0];
     for (int64_t i = 0; i < k; ++i) sum += double{row[i * x.strides[1]]} * w[i];

@@ -12,8 +12,9 @@ struct Product {
   const std::byte* packed = nullptr;  // the weights in rows8, or
   const std::byte* plain = nullptr;   // as in the file: then each group is packed into scratch when its turn comes
   const std::byte* x = nullptr;
-  int64_t x_stride = 0;  // bytes
+  int64_t x_stride = 0;  // bytes from a row to the next
   bool x_is_int8 = false;
+  int64_t parts = 1;  // rows of x a token: two in q16_x, whose products are added
   int64_t tokens = 0;
   float* y = nullptr;
   int64_t y_stride = 0;
@@ -41,7 +42,7 @@ struct Cut {
 int64_t float_scratch(const Product& p, const Cut& cut);
 void multiply_float(const Product& p, const Patch& patch, std::byte* scratch);
 
-// x in q8_x, weights in blocks.
+// x in q8_x or q16_x, weights in blocks.
 int64_t int8_scratch(const Product& p, const Cut& cut);
 void multiply_int8(const Product& p, const Patch& patch, std::byte* scratch);
 

@@ -31,7 +31,10 @@ HWY_INLINE float greatest_magnitude(const float* x) {
   return bits < 0x7F800000 ? magnitude : std::numeric_limits<float>::quiet_NaN();
 }
 
-void quantize_row(const float* x, int64_t k, int8_t* q, float* scale, float* sum) {
+// `rest`, unless null, becomes what is left of x.
+void quantize_row(const float* x, int64_t k, std::byte* row, float* rest) {
+  auto* q = reinterpret_cast<int8_t*>(row);
+  auto *scale = reinterpret_cast<float*>(row + k), *sum = scale + k / 32;
   const Floats d;
   const Ints di;
   for (int64_t b = 0; b < k / 32; ++b, x += 32, q += 32) {
@@ -47,11 +50,14 @@ void quantize_row(const float* x, int64_t k, int8_t* q, float* scale, float* sum
           const auto near = hn::Min(hn::Max(nearest, hn::Set(di, -127)), hn::Set(di, 127));
           hn::StoreU(hn::DemoteTo(hn::Rebind<int8_t, Ints>(), near), hn::Rebind<int8_t, Ints>(), q + i);
           total = hn::Add(total, near);
+          if (rest)
+            hn::StoreU(hn::NegMulAdd(hn::ConvertTo(d, near), divisor, hn::LoadU(d, x + i)), d, rest + 32 * b + i);
         }
         totals[h] = hn::GetLane(hn::SumOfLanes(di, total));
       }
     } else {
       std::memset(q, 0, 32);
+      if (rest) std::memcpy(rest + 32 * b, x, 32 * sizeof(float));  // zeros, or the NaN that the scale has
     }
     for (int h = 0; h < 2; ++h) sum[2 * b + h] = scale[b] * static_cast<float>(totals[h]);
   }
@@ -76,16 +82,18 @@ Refusal can_run(const Node& node) {
   return {};
 }
 
-Work work(const Args& args) { return {RowChunks(args.out[0], chunk_elements).count(), 0}; }
+Work work(const Args& args) {
+  return {RowChunks(args.out[0], chunk_elements).count(), args.out[0].last() * static_cast<int64_t>(sizeof(float))};
+}
 
-void run(const Args& args, int64_t chunk, std::byte*) {
+void run(const Args& args, int64_t chunk, std::byte* scratch) {
   const View &x = args.in[0], &y = args.out[0];
   const RowChunks chunks(y, chunk_elements);
   for (int64_t r = chunks.first(chunk); r < chunks.last(chunk); ++r) {
-    std::byte* row = y.data + r * ActivationRow::bytes(y.strides[0]);
-    auto* scale = reinterpret_cast<float*>(row + x.last());
-    HWY_DYNAMIC_DISPATCH(quantize_row)
-    (x.row<float>(r), x.last(), reinterpret_cast<int8_t*>(row), scale, scale + x.last() / 32);
+    std::byte* row = y.data + r * row_bytes(y.type, y.strides[0]);
+    auto* rest = y.type == DType::q16_x ? reinterpret_cast<float*>(scratch) : nullptr;
+    HWY_DYNAMIC_DISPATCH(quantize_row)(x.row<float>(r), x.last(), row, rest);
+    if (rest) HWY_DYNAMIC_DISPATCH(quantize_row)(rest, x.last(), row + ActivationRow::bytes(x.last()), nullptr);
   }
 }
 

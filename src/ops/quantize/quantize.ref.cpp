@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "ops/kernel.hpp"
 #include "ops/quantize/quantize.hpp"
@@ -31,14 +32,25 @@ void quantize_block(const float* x, int8_t* q, float* scale, float* sum) {
   }
 }
 
+void quantize_row(const float* x, int64_t k, std::byte* row) {
+  auto* q = reinterpret_cast<int8_t*>(row);
+  auto *scale = reinterpret_cast<float*>(row + k), *sum = scale + k / 32;
+  for (int64_t b = 0; b < k / 32; ++b) quantize_block(x + 32 * b, q + 32 * b, scale + b, sum + 2 * b);
+}
+
 void run(const Args& args, int64_t, std::byte*) {
   const View &x = args.in[0], &y = args.out[0];
   const int64_t k = x.last();
   for (int64_t r = 0; r < x.rows(); ++r) {
-    std::byte* row = y.data + r * ActivationRow::bytes(y.strides[0]);
-    auto* q = reinterpret_cast<int8_t*>(row);
-    auto *scale = reinterpret_cast<float*>(row + k), *sum = scale + k / 32;
-    for (int64_t b = 0; b < k / 32; ++b) quantize_block(x.row<float>(r) + 32 * b, q + 32 * b, scale + b, sum + 2 * b);
+    std::byte* row = y.data + r * row_bytes(y.type, y.strides[0]);
+    quantize_row(x.row<float>(r), k, row);
+    if (y.type == DType::q8_x) continue;
+    std::vector<float> rest(x.row<float>(r), x.row<float>(r) + k);
+    const ActivationRow first = ActivationRow::at(row, k);
+    for (int64_t i = 0; i < k; ++i)
+      rest[static_cast<size_t>(i)] =
+          static_cast<float>(rest[static_cast<size_t>(i)] - double{first.scale[i / 32]} * first.q[i]);
+    quantize_row(rest.data(), k, row + ActivationRow::bytes(k));
   }
 }
 

@@ -19,7 +19,7 @@ inline Refusal wants_rows(const Node& node) {
   const Tensor& x = node.inputs[0];
   const Output& value = x.node->outputs[static_cast<size_t>(x.output)];
   if (value.shape.last() > 1 && value.strides[1] != 1) return {"the rows of x aren't contiguous"};
-  if (value.type == DType::q8_x) return {"x is q8_x"};
+  if (value.type == DType::q8_x || value.type == DType::q16_x) return {"x is in 8-bit parts"};
   return {};
 }
 

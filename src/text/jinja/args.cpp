@@ -5,8 +5,7 @@
 
 namespace consonant::jinja {
 
-Bound::Bound(std::string_view function, std::string_view signature, const Args& args)
-    : all(args), function_(function) {
+Bound::Bound(std::string_view function, std::string_view signature, const Args& args) : all(args), function_(function) {
   if (signature == "*") return;
   std::vector<std::string_view> names;
   bool by_name = true;
@@ -25,7 +24,9 @@ Bound::Bound(std::string_view function, std::string_view signature, const Args& 
   values_.resize(names.size());
   const auto plain = [](std::string_view name) { return name.substr(0, name.size() - (name.back() == '!' ? 1 : 0)); };
   for (const auto& [name, value] : args.named) {
-    const auto it = std::find_if(names.begin(), names.end(), [&](std::string_view n) { return plain(n) == name; });
+    const auto it = std::find_if(names.begin(), names.end(), [&, wanted = std::string_view(name)](std::string_view n) {
+      return plain(n) == wanted;
+    });
     if (!by_name || it == names.end()) fail(Fault::type, "{}() takes no argument named '{}'", function, name);
     Value& place = values_[static_cast<size_t>(it - names.begin())];
     if (!place.is(Kind::missing)) fail(Fault::type, "{}() got two values for its argument '{}'", function, name);
