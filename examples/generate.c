@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Continues a text with a model, through the C interface: generate MODEL TEXT */
-#include <consonant/consonant.h>
+#include "consonant/consonant.h"
 #include <stdio.h>
 #include <string.h>
 

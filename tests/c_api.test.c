@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The C interface, used from C: c_api_test MODEL */
-#include <consonant/consonant.h>
+#include "consonant/consonant.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -52,8 +52,9 @@ int Convert::run(World&) const {
                   [&](size_t done, size_t all) { progress.show(done, all); });
   }
   if (log_level() >= LogLevel::normal)
-    log_line(fmt::format("{}: {:.1f} MB of {}, from {:.1f} MB of {}", out, double(std::filesystem::file_size(out)) / 1e6, type,
-                         double(model.file_bytes) / 1e6, model.format));
+    log_line(fmt::format("{}: {:.1f} MB of {}, from {:.1f} MB of {}", out,
+                         double(std::filesystem::file_size(out)) / 1e6, type, double(model.file_bytes) / 1e6,
+                         model.format));
   return 0;
 }
 
@@ -66,7 +67,8 @@ Action add_convert(CLI::App& program) {
   app.add_option("IN", command->in, "Hugging Face folder or GGUF file")->required();
   app.add_option("OUT", command->out, "The GGUF file to write; replaced if there is one")->required();
   app.add_option("--type", command->type, "One of " + conversion_types())->required();
-  add_repeatable(app, "--override-kv", command->overrides, "KEY=TYPE:VALUE in place of the input's metadata; may be repeated");
+  add_repeatable(app, "--override-kv", command->overrides,
+                 "KEY=TYPE:VALUE in place of the input's metadata; may be repeated");
   app.add_option("--threads", command->threads, "CPU threads; default: one a core that this process may use")
       ->check(CLI::Range(1, 4096));
   return [command](World& world) { return command->run(world); };

@@ -27,7 +27,8 @@ struct Inspect {
 }  // namespace
 
 Action add_inspect(CLI::App& program) {
-  CLI::App& app = add_command(program, "inspect", "Metadata and tensors of a file", "consonant inspect model.gguf --tensors");
+  CLI::App& app =
+      add_command(program, "inspect", "Metadata and tensors of a file", "consonant inspect model.gguf --tensors");
   auto command = std::make_shared<Inspect>();
   app.add_option("FILE,-m,--model", command->path, "GGUF file or Hugging Face folder")->required();
   app.add_flag("--tensors", command->tensors, "List the tensors too");
