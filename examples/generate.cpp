@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Continues a text with a model, through the C++ interface: generate MODEL TEXT
-#include "consonant/engine.hpp"
+#include <consonant/engine.hpp>
 #include <iostream>
 
 int main(int argc, char** argv) {
@@ -13,9 +13,9 @@ int main(int argc, char** argv) {
     const auto prompt = engine->tokenize(argv[2], {.add_special = true});
     consonant::GenerateOptions options;
     options.max_tokens = 32;
-    const auto result = engine->session()->generate(prompt, options, [](std::string_view text, std::span<const int32_t>) {
-      return bool(std::cout << text << std::flush);
-    });
+    const auto result = engine->session()->generate(
+        prompt, options,
+        [](std::string_view text, std::span<const int32_t>) { return bool(std::cout << text << std::flush); });
     std::cout << '\n';
     return consonant::exit_code(result.stop_reason);
   } catch (const std::exception& error) {

@@ -2,7 +2,7 @@
 // Whole models against the goldens of the reference implementations.
 #include <gtest/gtest.h>
 
-#include "golden.hpp"
+#include "tests/golden.hpp"
 
 namespace consonant {
 namespace {

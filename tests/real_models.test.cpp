@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "golden.hpp"
+#include "tests/golden.hpp"
 
 namespace consonant {
 namespace {

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tokenizer as a stranger's file describes it, and a text for it. The input is a GGUF file or a tokenizer.json; what
 // stands behind a zero byte at the end of a tokenizer.json is the text.
-#include <stdlib.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,36 +19,12 @@
 namespace {
 
 using namespace consonant;
-namespace fs = std::filesystem;
 
 void require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "broken: %s\n", what);
   std::abort();
 }
-
-// The reader of tokenizer.json takes a folder.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "consonant-fuzz-XXXXXX").string();
-    require(mkdtemp(name.data()) != nullptr, "a temporary folder");
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;  // nothing can be done about it while the program ends
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& write(std::string_view tokenizer) const {
-    std::ofstream file(path_ / "tokenizer.json", std::ios::binary | std::ios::trunc);
-    file << tokenizer;
-    require(file.good() && file.flush().good(), "tokenizer.json is written");
-    return path_;
-  }
-
- private:
-  fs::path path_;
-};
 
 void use(const Tokenizer& tokenizer, std::string_view text) {
   for (const bool parse_special : {true, false}) {
@@ -85,9 +57,11 @@ void run(std::string_view input) {
     text = sanitize_utf8(input.substr(end + 1));
     input = input.substr(0, end);
   }
-  static const Folder folder;
-  static const HfConfig config(Json{{"vocab_size", 520}}, "config.json");
-  add_tokenizer(folder.write(input), config, *meta);
+  const TokenizerFiles files{HfConfig(parse_json(input, "tokenizer.json"), "tokenizer.json"),
+                             HfConfig(Json{{"add_bos_token", false}}, "tokenizer_config.json"),
+                             HfConfig(Json::object(), "generation_config.json"), std::nullopt};
+  const HfConfig config(Json{{"vocab_size", 520}}, "config.json");
+  add_tokenizer(files, config, *meta);
   use(Tokenizer::load(*meta), text);
 }
 

@@ -51,7 +51,7 @@ class FixtureModel : public testing::TestWithParam<const char*> {
 TEST_P(FixtureModel, IdsFromTokenizerJson) {
   const auto meta = std::make_shared<Meta>();
   const fs::path config = folder() / "config.json";
-  add_tokenizer(folder(), HfConfig(load_json(config), config.string()), *meta);
+  add_tokenizer(TokenizerFiles::read(folder()), HfConfig(load_json(config), config.string()), *meta);
   compare(load(meta).tokenizer);
 }
 
