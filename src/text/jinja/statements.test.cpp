@@ -57,6 +57,11 @@ TEST(JinjaStatements, Loops) {
       {"{{ n }}{% for i in [1] %}{{ n }}{% endfor %}{% set n = 3 %}{{ n }}", "553"},
       {"{% for i in [1,2] %}{% if i == 1 %}{% set n = 'in' %}{% endif %}{{ n }}{% endfor %}{{ n }}", "in55"},
       {"{% set ns = namespace(a=1) %}{% for x in l %}{% set ns.a = ns.a + x %}{% endfor %}{{ ns.a }}", "7"},
+  });
+}
+
+TEST(JinjaStatements, MoreLoops) {
+  expect_texts({
       {"{% set ns = namespace(done=false) %}{% for x in l if not ns.done %}{{ x }}{% if x == 1 %}{% set ns.done = true "
        "%}{% endif %}{% endfor %}",
        "31"},

@@ -49,6 +49,11 @@ TEST(JinjaTextFilters, Texts) {
       {"{{ 'foobarbazqux'|truncate(6,leeway=0) }}", "foo..."},
       {"{{ s|wordcount }}", "2"},
       {"{{ u|wordcount }}", "3"},
+  });
+}
+
+TEST(JinjaTextFilters, MoreTexts) {
+  expect_texts({
       {"{{ \"a-b c_d 1.5\"|wordcount }}", "5"},
       {"{{ ''|wordcount }}", "0"},
       {"{{ 'a & b'|urlencode }}", "a%20%26%20b"},

@@ -289,6 +289,11 @@ TEST(JinjaValues, Collections) {
       {"{{ range(5)[1] }}", "1"},
       {"{{ dict(a=1,b=2) }}", "{'a': 1, 'b': 2}"},
       {"{{ dict([('a',1)]) }}", "{'a': 1}"},
+  });
+}
+
+TEST(JinjaValues, MoreCollections) {
+  expect_texts({
       {"{{ dict({'a':1},b=3) }}", "{'a': 1, 'b': 3}"},
       {"{{ dict() }}", "{}"},
       {"{{ namespace(a=1).a }}", "1"},
