@@ -193,7 +193,7 @@ class Collector {
     symbols_->merge({std::move(body), std::move(others), std::move(otherwise)});
   }
 
-  static constexpr size_t max_work = 20'000'000;
+  static constexpr size_t max_work = 500'000;
   Symbols* symbols_;
   size_t work_ = 0;
 };
