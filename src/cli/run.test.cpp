@@ -505,8 +505,7 @@ TEST_F(Cli, CtrlCStopsAnAnswer) {
   Interrupts::forget();
   state->endless = true;
   std::thread finger([this] {
-    while (!state->running) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (state->generated < 4) std::this_thread::yield();
     kill(getpid(), SIGINT);
   });
   EXPECT_EQ(run({"generate", "-m", "m", "-p", "hi"}), 130);
