@@ -60,6 +60,9 @@ bool contiguous_rows(const Tensor& x) {
   return value.shape.last() <= 1 || value.strides[1] == 1;
 }
 
+// Weights may lie repacked, so that no part of them is a matrix by itself.
+bool is_whole(const Tensor& w) { return w.node->op != op_view; }
+
 Refusal can_run(const Node& node) {
   const Tensor &x = node.inputs[0], &w = node.inputs[1];
   const bool plain = w.type() == DType::f32 || w.type() == DType::f16 || w.type() == DType::bf16;
@@ -68,6 +71,7 @@ Refusal can_run(const Node& node) {
     return {fmt::format("x is {}", name(x.type()))};
   if (x.type() != DType::f32 && plain)
     return {fmt::format("x in {} times weights in {}", name(x.type()), name(w.type()))};
+  if (!is_whole(w)) return {"the weights are part of another tensor"};
   if (!contiguous_rows(x)) return {"the rows of x aren't contiguous"};
   for (size_t i = 2; i < node.inputs.size(); ++i) {
     if (node.inputs[i].type() != DType::f32)

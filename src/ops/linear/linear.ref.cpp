@@ -20,6 +20,7 @@ constexpr int64_t rows_a_chunk = 16;
 Refusal can_run(const Node& node) {
   const DType x = node.inputs[0].type();
   if (x != DType::f32 && x != DType::q8_x && x != DType::q16_x) return {fmt::format("x is {}", name(x))};
+  if (node.inputs[1].node->op == op_view) return {"the weights are part of another tensor"};
   return {};
 }
 
