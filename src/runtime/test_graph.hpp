@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "ops/ops.hpp"
 #include "runtime/program.hpp"
 #include "tensor/convert.hpp"
