@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -16,7 +15,7 @@ namespace {
 
 // Types that a kernel takes, by role.
 struct Taken {
-  std::vector<std::string> roles;  // in the order of their first use
+  std::set<std::string> roles;
   std::map<std::string, std::set<DType>> types;
   std::set<std::string> vectors;  // weights of one dimension, which a device holds in float32 whatever the file has
 };
@@ -40,11 +39,11 @@ Taken what_it_takes(const Kernel& kernel, const std::vector<OpCase>& cases) {
     CaseBuilder usual;
     c.build(usual);
     for (const std::string& role : usual.roles()) {
-      if (std::find(taken.roles.begin(), taken.roles.end(), role) == taken.roles.end()) taken.roles.push_back(role);
+      taken.roles.insert(role);
       for (const CaseBuilder::Leaf& leaf : usual.leaves())
         if (leaf.node->op == op_weight && leaf.node->name == role && leaf.node->outputs[0].shape.rank() == 1)
           taken.vectors.insert(role);
-      if (!taken.vectors.contains(role)) ask(kernel, c, role, taken);
+      ask(kernel, c, role, taken);
     }
   }
   return taken;
@@ -54,7 +53,7 @@ std::string describe(const Taken& taken) {
   std::string text;
   for (const std::string& role : taken.roles) {
     text += fmt::format("{}`{}`: ", text.empty() ? "" : "; ", role);
-    if (taken.vectors.contains(role)) {
+    if (taken.vectors.contains(role) && taken.types.at(role).size() == dtype_count) {
       text += "any, held as f32";
       continue;
     }

@@ -60,7 +60,9 @@ TEST(Program, RunsStepsOfAnySizeUpToItsCapacity) {
     cut(part.tokens), cut(part.positions), cut(part.sequences);
     part.wanted = {static_cast<int32_t>(part.tokens.size()) - 1};
     const std::vector<float> last = m.run(part);
-    if (first == 6) EXPECT_EQ(last, whole);
+    if (first == 6) {
+      EXPECT_EQ(last, whole);
+    }
   }
   Batch none = TestGraph::batch(0);
   none.wanted = {};
@@ -98,7 +100,8 @@ TEST(Program, IsUnharmedByAFirstBatchThatIsRefused) {
 TEST(Program, RefusesInputsThatNoBatchHas) {
   TestGraph g;
   const Tensor other = input("weather", DType::i32, Shape({8}, Axis::token));
-  Program program(make_plan({rows(g.weight_of("w", DType::f32, {16, 4}), other)}, g.options()));
+  const Tensor y = rows(g.weight_of("w", DType::f32, {16, 4}), other);  // before the options, which load the weights
+  Program program(make_plan({y}, g.options()));
   EXPECT_THAT(message_of([&] { program.run(TestGraph::batch(2), g.pool); }), HasSubstr("'weather'"));
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/checked.hpp"
 #include "ops/linear/product.hpp"
+#include "ops/work.hpp"
 #include "tensor/activations.hpp"
 
 namespace consonant {
@@ -60,23 +61,20 @@ bool contiguous_rows(const Tensor& x) {
   return value.shape.last() <= 1 || value.strides[1] == 1;
 }
 
-// Weights may lie repacked, so that no part of them is a matrix by itself.
-bool is_whole(const Tensor& w) { return w.node->op != op_view; }
-
 Refusal can_run(const Node& node) {
   const Tensor &x = node.inputs[0], &w = node.inputs[1];
-  const bool plain = w.type() == DType::f32 || w.type() == DType::f16 || w.type() == DType::bf16;
-  if (!plain && !is_quantized(w.type())) return {fmt::format("weights are {}", name(w.type()))};
+  if (Refusal refusal = wants_matrix(w, "w")) return refusal;
+  if (w.node->op == op_view) return {"w is a view"};
   if (x.type() != DType::f32 && x.type() != DType::q8_x && x.type() != DType::q16_x)
     return {fmt::format("x is {}", name(x.type()))};
-  if (x.type() != DType::f32 && plain)
-    return {fmt::format("x in {} times weights in {}", name(x.type()), name(w.type()))};
-  if (!is_whole(w)) return {"the weights are part of another tensor"};
+  if (x.type() != DType::f32 && !is_quantized(w.type()))
+    return {fmt::format("x in {} times w in {}", name(x.type()), name(w.type()))};
   if (!contiguous_rows(x)) return {"the rows of x aren't contiguous"};
   for (size_t i = 2; i < node.inputs.size(); ++i) {
-    if (node.inputs[i].type() != DType::f32)
-      return {fmt::format("input {} is {}, not f32", i, name(node.inputs[i].type()))};
-    if (node.inputs[i].shape().rank() == 2 && !contiguous_rows(node.inputs[i]))
+    const Tensor& added = node.inputs[i];
+    if (added.node->op == op_weight && added.shape().rank() == 1) continue;  // vectors are float32 on every device
+    if (added.type() != DType::f32) return {fmt::format("input {} is {}, not f32", i, name(added.type()))};
+    if (added.shape().rank() == 2 && !contiguous_rows(added))
       return {fmt::format("the rows of input {} aren't contiguous", i)};
   }
   return {};

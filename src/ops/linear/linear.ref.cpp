@@ -7,6 +7,7 @@
 
 #include "base/checked.hpp"
 #include "ops/kernel.hpp"
+#include "ops/work.hpp"
 #include "tensor/activations.hpp"
 #include "tensor/convert.hpp"
 #include "tensor/packed.hpp"
@@ -19,8 +20,11 @@ constexpr int64_t rows_a_chunk = 16;
 
 Refusal can_run(const Node& node) {
   const DType x = node.inputs[0].type();
+  if (Refusal refusal = wants_matrix(node.inputs[1], "w")) return refusal;
+  if (node.inputs[1].node->op == op_view) return {"w is a view"};
   if (x != DType::f32 && x != DType::q8_x && x != DType::q16_x) return {fmt::format("x is {}", name(x))};
-  if (node.inputs[1].node->op == op_view) return {"the weights are part of another tensor"};
+  if (node.attr<LinearAttr>().residual && node.inputs.back().type() != DType::f32)
+    return {fmt::format("the residual is {}, not f32", name(node.inputs.back().type()))};
   return {};
 }
 

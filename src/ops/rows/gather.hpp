@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/kernel.hpp"
+#include "ops/work.hpp"
 #include "tensor/convert.hpp"
 
 namespace consonant {
@@ -19,10 +19,7 @@ inline Refusal wants_rows(const Node& node) {
   const Tensor& x = node.inputs[0];
   const Output& value = x.node->outputs[static_cast<size_t>(x.output)];
   if (value.shape.last() > 1 && value.strides[1] != 1) return {"the rows of x aren't contiguous"};
-  if (value.type == DType::q8_x || value.type == DType::q16_x) return {"x is in 8-bit parts"};
-  // Weights may lie repacked, so that no part of them is a matrix by itself.
-  if (x.node->op == op_view && x.node->inputs[0].node->op == op_weight) return {"x is part of a weight"};
-  return {};
+  return wants_matrix(x, "x");
 }
 
 }  // namespace consonant

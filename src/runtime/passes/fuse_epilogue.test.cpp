@@ -74,5 +74,17 @@ TEST(FuseEpilogue, ChangesNoBit) {
   }
 }
 
+// A bias is float32 on the device, whatever the file holds.
+TEST(FuseEpilogue, TakesABiasOfAnyType) {
+  for (const DType type : {DType::f16, DType::bf16}) {
+    TestGraph g;
+    const Tensor x = g.embed(), w = g.weight_of("w", DType::q4_1, {64, 64}), b = g.weight_of("b", type, {64});
+    const Tensor y = linear(x, w), sum = add(y, b);
+    Program plain(make_plan({sum, y}, g.options()));
+    plain.run(TestGraph::batch(5), g.pool);
+    EXPECT_EQ(g.run({sum}, g.options()), TestGraph::numbers(plain.output(0))) << name(type);
+  }
+}
+
 }  // namespace
 }  // namespace consonant
