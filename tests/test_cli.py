@@ -288,20 +288,6 @@ class Chat(Case):
         send(b"\x03")
         self.assertEqual(finish(), 130)
 
-    def test_a_question_after_ctrl_c_is_answered(self):
-        wait_for, send, finish = self.terminal("chat", "-m", self.llama, "-n", 3, "-v")
-        wait_for(rb"> ")
-        for _ in range(2):
-            send(b"half a question\x03")
-            wait_for(rb"again leaves")
-            wait_for(rb"> ")
-            send(b"Hello\r")
-            wait_for(rb"stop reason")
-            wait_for(rb"> ")
-        send(b"\x03")
-        wait_for(rb"again leaves")
-        send(b"\x03")
-        self.assertEqual(finish(), 130)
 
 
 class Streams(Case):
