@@ -47,5 +47,6 @@ if [ -z "$model" ]; then
   fi
 fi
 
-say "build/release/bin/consonant chat -m $model -p \"$question\""
-exec timeout 600 build/release/bin/consonant chat -m "$model" -p "$question"
+# Greedy: the same answer each time.
+say "build/release/bin/consonant chat -m $model --temp 0 -p \"$question\""
+exec timeout 600 build/release/bin/consonant chat -m "$model" --temp 0 -p "$question"

@@ -56,7 +56,7 @@ function(consonant_test_settings target)
                                                CONSONANT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_dependencies(${target} test_data)
   consonant_test_name(prefix "")
-  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 120 TEST_PREFIX "${prefix}" PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(${target} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 120 TEST_PREFIX "${prefix}" PROPERTIES TIMEOUT 300)
 endfunction()
 
 # consonant_folder(name [DEPS targets...] [TEST_DEPS targets...])

@@ -15,7 +15,8 @@ int main(int argc, char** argv) {
   consonant_session* session = engine ? consonant_session_new(engine) : NULL;
   int32_t prompt[256];
   size_t count = 0;
-  int code = session ? consonant_tokenize(engine, argv[2], strlen(argv[2]), 1, prompt, 256, &count) : consonant_last_exit_code();
+  int code = session ? consonant_tokenize(engine, argv[2], strlen(argv[2]), 1, prompt, 256, &count)
+                     : consonant_last_exit_code();
   if (code == 0 && count > 256) return fprintf(stderr, "a text of %zu tokens is too long for this example\n", count), 3;
   if (code == 0) {
     consonant_generate_options options;

@@ -13,9 +13,9 @@ int main(int argc, char** argv) {
     const auto prompt = engine->tokenize(argv[2], {.add_special = true});
     consonant::GenerateOptions options;
     options.max_tokens = 32;
-    const auto result = engine->session()->generate(prompt, options, [](std::string_view text, std::span<const int32_t>) {
-      return bool(std::cout << text << std::flush);
-    });
+    const auto result = engine->session()->generate(
+        prompt, options,
+        [](std::string_view text, std::span<const int32_t>) { return bool(std::cout << text << std::flush); });
     std::cout << '\n';
     return consonant::exit_code(result.stop_reason);
   } catch (const std::exception& error) {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The C interface, used from C: c_api_test MODEL */
-#include <consonant/consonant.h>
 #include <stdio.h>
 #include <string.h>
+#include "consonant/consonant.h"
 
 static int failures = 0;
 
-#define CHECK(condition) \
-  do { \
-    if (!(condition)) { \
+#define CHECK(condition)                                                                                       \
+  do {                                                                                                         \
+    if (!(condition)) {                                                                                        \
       fprintf(stderr, "%s:%d: %s (last error: %s)\n", __FILE__, __LINE__, #condition, consonant_last_error()); \
-      ++failures; \
-    } \
+      ++failures;                                                                                              \
+    }                                                                                                          \
   } while (0)
 
 typedef struct Seen {

@@ -99,7 +99,7 @@ FOLDERS = ("base", "tensor", "formats", "audio", "graph", "device", "text", "ops
 
 # Headers that CMake makes, and what it makes them from.
 GENERATED = {"ops/ops.hpp": "ops/all.def", "engine/version.hpp": "engine/version.hpp.in"}
-CPP = {".hpp", ".cpp", ".h", ".cu", ".cuh", ".def", ".inc"}
+CPP = {".c", ".hpp", ".cpp", ".h", ".cu", ".cuh", ".def", ".inc"}
 FREE = re.compile(r"(tests|bench)/.*|.*\.(test|fuzz|bench)\.cpp")  # may include anything of the project
 VENDOR = re.compile(r"(cuda|cublas|cudnn|cufft|curand|nccl|nvrtc|nvml|nvtx|hip/|hip_|hipblas|rocblas|rocm|miopen|hsa/|"
                     r"cooperative_groups|mma\.h|cub/|thrust/|cutlass|cute/)")
@@ -167,7 +167,11 @@ def check_include(root: pathlib.Path, path: str, opening: str, named: str) -> st
     first = named.split("/")[0]
     homes = {folder: "src" for folder in FOLDERS} | {"consonant": "include", "tests": ".", "bench": "."}
     ours = "/" in named and first in homes
-    if opening == "<":
+    if path.startswith("examples/"):  # as a program of someone else: the public headers, found on the include path
+        return f"an example sees the public headers only, so not {named}" if ours and (opening, first) != ("<", "consonant") else None
+    if opening == "<":  # tests of the public interface may include it as a user's program does
+        if first == "consonant" and FREE.fullmatch(path):
+            return None
         return f'<{named}> is the project\'s own: write "{named}"' if ours and (root / homes[first] / named).exists() else None
     if not ours:
         return f'"{named}" is not "folder/file" of this project (others\' headers go in angle brackets)'

@@ -22,11 +22,11 @@ if [ -z "$program" ]; then
 fi
 
 folders=()
-for folder in src include tests bench; do
+for folder in src include tests bench examples; do
   if [ -d "$folder" ]; then folders+=("$folder"); fi
 done
 mapfile -d '' files < <(find "${folders[@]}" \( -path tests/data -o -path tests/corpus \) -prune -o \
-  -type f \( -name '*.hpp' -o -name '*.cpp' -o -name '*.h' -o -name '*.cu' \) -print0 | sort -z)
+  -type f \( -name '*.hpp' -o -name '*.cpp' -o -name '*.h' -o -name '*.c' -o -name '*.cu' \) -print0 | sort -z)
 if [ ${#files[@]} -eq 0 ]; then
   echo "no sources found in $PWD" >&2
   exit 1

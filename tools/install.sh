@@ -39,7 +39,7 @@ if [ "$(id -u)" -ne 0 ]; then
   as_root=(sudo)
 fi
 apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive timeout 1200 apt-get
-     -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -q)
+     -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -qq)
 echo "Installing with apt${as_root[*]:+ through sudo}: ${missing[*]}" >&2
 "${apt[@]}" update >&2
 "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2

@@ -113,6 +113,16 @@ class Includes(Tree):
     def test_public_headers_see_nothing_of_src(self):
         self.fails("include/consonant/a.hpp", '#include "base/error.hpp"\n', "nothing of src")
 
+    def test_an_example_is_a_users_program(self):
+        self.write("examples/a.cpp", "#include <consonant/engine.hpp>\n#include <vector>\n")
+        self.assertEqual(self.faults(), [])
+        self.fails("src/engine/a.cpp", "#include <consonant/engine.hpp>\n", "the project's own")
+        (self.root / "src/engine/a.cpp").unlink()
+        self.write("tests/a.c", "#include <consonant/engine.hpp>\n")
+        self.assertEqual(self.faults(), [])
+        self.fails("examples/a.cpp", '#include "base/error.hpp"\n', "public headers only")
+        self.fails("examples/a.cpp", "#include <base/error.hpp>\n", "public headers only")
+
     def test_tests_may_include_anything(self):
         for name in ("src/base/a.test.cpp", "src/base/a.fuzz.cpp", "tests/a.cpp", "bench/a.cpp"):
             self.passes(name, "engine/sequence.hpp", "ops/kernel.hpp", "tests/harness.hpp", "consonant/engine.hpp")

@@ -2,11 +2,13 @@
 #ifndef CONSONANT_H
 #define CONSONANT_H
 
-/* The C interface. Functions that return an int return 0, or the exit code of the program for that kind of error: 1 failed,
- * 2 wrong usage, 3 bad input, 4 the device can't run the model, 6 the device stalled, 8 not enough memory. Functions that
- * return a pointer return NULL then. What went wrong is in consonant_last_error() of the same thread. Nothing throws.
+/* The C interface. Functions that return an int return 0, or the exit code of the program for that kind of error: 1
+ * failed, 2 wrong usage, 3 bad input, 4 the device can't run the model, 6 the device stalled, 8 not enough memory.
+ * Functions that return a pointer return NULL then. What went wrong is in consonant_last_error() of the same thread.
+ * Nothing throws.
  *
- * Strings are UTF-8. Options are initialised by their function first, which keeps programs working when fields are added. */
+ * Strings are UTF-8. Options are initialised by their function first, which keeps programs working when fields are
+ * added. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,18 +41,18 @@ typedef struct consonant_engine_options {
 } consonant_engine_options;
 
 typedef struct consonant_generate_options {
-  size_t size;           /* of this struct; set by consonant_generate_options_init */
-  float temperature;     /* 0 (initially): greedy */
-  int32_t top_k;         /* 0: off */
-  float top_p;           /* 1: off */
-  float min_p;           /* 0: off */
-  float typical;         /* 1: off */
-  float repeat_penalty;  /* 1: off */
+  size_t size;          /* of this struct; set by consonant_generate_options_init */
+  float temperature;    /* 0 (initially): greedy */
+  int32_t top_k;        /* 0: off */
+  float top_p;          /* 1: off */
+  float min_p;          /* 0: off */
+  float typical;        /* 1: off */
+  float repeat_penalty; /* 1: off */
   float frequency_penalty;
   float presence_penalty;
   uint64_t seed;
-  int64_t max_tokens;       /* -1: up to what the context leaves */
-  const char* const* stop;  /* stop_count strings that end the text before them */
+  int64_t max_tokens;      /* -1: up to what the context leaves */
+  const char* const* stop; /* stop_count strings that end the text before them */
   size_t stop_count;
   int32_t ignore_eos;
   double deadline; /* seconds; 0: none */
@@ -62,9 +64,10 @@ typedef struct consonant_result {
   double prompt_s, generate_s, first_token_s;
 } consonant_result;
 
-/* Called with each piece of text (whole characters, not ended by a zero) and the ids that came with it. Anything but 0 stops
- * the generation. */
-typedef int (*consonant_on_text)(const char* text, size_t length, const int32_t* tokens, size_t token_count, void* user);
+/* Called with each piece of text (whole characters, not ended by a zero) and the ids that came with it. Anything but 0
+ * stops the generation. */
+typedef int (*consonant_on_text)(const char* text, size_t length, const int32_t* tokens, size_t token_count,
+                                 void* user);
 
 const char* consonant_version(void);
 
@@ -79,22 +82,23 @@ void consonant_generate_options_init(consonant_generate_options* options);
 consonant_engine* consonant_load(const char* path, const consonant_engine_options* options);
 void consonant_free(consonant_engine* engine); /* its sessions may live on */
 
-/* These write at most `capacity` elements and set `count` to how many there are: call again with more room if it is greater.
- * `text` of `length` bytes need not end in a zero; what is written doesn't either. `add_special`: BOS and EOS as the model
- * wants; special tokens that the text spells are those tokens. */
-int consonant_tokenize(const consonant_engine* engine, const char* text, size_t length, int add_special, int32_t* tokens,
-                       size_t capacity, size_t* count);
+/* These write at most `capacity` elements and set `count` to how many there are: call again with more room if it is
+ * greater. `text` of `length` bytes need not end in a zero; what is written doesn't either. `add_special`: BOS and EOS
+ * as the model wants; special tokens that the text spells are those tokens. */
+int consonant_tokenize(const consonant_engine* engine, const char* text, size_t length, int add_special,
+                       int32_t* tokens, size_t capacity, size_t* count);
 int consonant_detokenize(const consonant_engine* engine, const int32_t* tokens, size_t token_count, char* text,
                          size_t capacity, size_t* count);
 /* By the model's chat template; `variables` is a JSON object: {"messages": [{"role": "user", "content": "Hi"}],
  * "add_generation_prompt": true}. The text holds the special tokens it needs. */
-int consonant_render_chat(const consonant_engine* engine, const char* variables, char* text, size_t capacity, size_t* count);
+int consonant_render_chat(const consonant_engine* engine, const char* variables, char* text, size_t capacity,
+                          size_t* count);
 
 consonant_session* consonant_session_new(consonant_engine* engine);
 void consonant_session_free(consonant_session* session);
 
-/* Continues `prompt`, the whole sequence so far; what the session's cache holds of it is not read again. 0 means that the
- * generation ended for one of the reasons in `result`, which may be NULL, as may `on_text` and `options`. */
+/* Continues `prompt`, the whole sequence so far; what the session's cache holds of it is not read again. 0 means that
+ * the generation ended for one of the reasons in `result`, which may be NULL, as may `on_text` and `options`. */
 int consonant_generate(consonant_session* session, const int32_t* prompt, size_t prompt_count,
                        const consonant_generate_options* options, consonant_on_text on_text, void* user,
                        consonant_result* result);

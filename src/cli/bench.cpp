@@ -146,7 +146,6 @@ Action add_bench(CLI::App& program) {
   const CLI::Range counts(int64_t(0), int64_t(1) << 30), positive(int64_t(1), int64_t(1) << 30);
   app.add_option("--threads", command->threads, "CPU threads, one run for each of a list: 1,2")
       ->delimiter(',')
-      ->expected(1)
       ->allow_extra_args(false)
       ->check(CLI::Range(1, 4096));
   app.add_option("--prompt", command->options.prompt, "Tokens of the prompt")->check(positive)->capture_default_str();

@@ -27,7 +27,7 @@ struct FakeState {
   EngineOptions loaded;
   std::vector<std::string> prompts;  // detokenised
   std::vector<GenerateOptions> asked;
-  std::atomic<bool> running{false};
+  std::atomic<int> generated{0};  // tokens of the present answer that were handed over
   std::atomic<Session*> session{nullptr};
 };
 
@@ -51,13 +51,12 @@ class FakeSession : public Session {
     if (int64_t(prompt.size()) >= state_->context)
       bad_input("the prompt has {} tokens, which leaves no room in a context of {}", prompt.size(), state_->context);
     cancelled_ = false;
-    state_->running = true;
+    state_->generated = 0;
     Generation g;
     g.timings.prompt_tokens = int64_t(prompt.size());
     g.stop_reason = run(g, int64_t(prompt.size()), options, on_text);
     g.timings.generated_tokens = int64_t(g.tokens.size());
     if (options.logprobs) g.logprobs.assign(g.tokens.size(), -0.5f);
-    state_->running = false;
     return g;
   }
   void cancel() noexcept override { cancelled_ = true; }
@@ -78,6 +77,7 @@ class FakeSession : public Session {
       const std::string piece = end ? "" : std::string(1, char(token));
       g.text += piece;
       if (on_text && !on_text(piece, std::span(g.tokens).last(1))) return StopReason::cancelled;
+      ++state_->generated;
       if (end) return StopReason::end_token;
       if (state_->endless) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -61,11 +61,13 @@ Action add_generate(CLI::App& program) {
   CLI::App& app = add_command(program, "generate", "Text from a prompt or token ids",
                               "consonant generate -m model.gguf -p \"Why is the sky blue?\" -n 200");
   auto command = std::make_shared<Generate>();
-  CLI::Option_group* prompt = app.add_option_group("Prompt", "one of");
-  prompt->add_option("-p,--prompt", command->text, "The prompt; as a user's message if the model has a chat template");
-  prompt->add_option("-f,--file", command->file, "The prompt from a file, every byte of it");
-  prompt->add_option("--tokens", command->tokens, "The prompt as token ids from a file, separated by white space");
-  prompt->require_option(0, 1);
+  CLI::Option* text =
+      app.add_option("-p,--prompt", command->text, "The prompt; as a user's message if the model has a chat template");
+  CLI::Option* file = app.add_option("-f,--file", command->file, "The prompt from a file, every byte of it");
+  CLI::Option* tokens =
+      app.add_option("--tokens", command->tokens, "The prompt as token ids from a file, separated by white space");
+  text->excludes(file)->excludes(tokens);
+  file->excludes(tokens);
   app.add_flag("--raw", command->raw, "No chat template: the prompt as it is, after BOS if the model wants one");
   command->model.add(app);
   command->generation.add(app);

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 
 namespace consonant {
 namespace {
@@ -64,6 +65,7 @@ class EditedLines : public LineReader {
     if (!edit_ || !history_) throw_error(Exit::failed, "the line editor can't be started");
     el_set(edit_.get(), EL_CLIENTDATA, this);
     el_set(edit_.get(), EL_PROMPT, &EditedLines::prompt_of);
+    el_set(edit_.get(), EL_GETCFN, &EditedLines::read_character);
     el_set(edit_.get(), EL_EDITOR, "emacs");
     el_set(edit_.get(), EL_HIST, history, history_.get());
     HistEvent event;
@@ -73,10 +75,10 @@ class EditedLines : public LineReader {
 
   std::optional<std::string> next(bool& interrupted) override {
     interrupted = false;
-    errno = 0;
+    interrupted_ = false;
     int n = 0;
     const char* text = el_gets(edit_.get(), &n);
-    if (!text && errno == EINTR) {
+    if (interrupted_) {
       interrupted = true;
       el_reset(edit_.get());
       std::fputc('\n', stderr);
@@ -100,6 +102,28 @@ class EditedLines : public LineReader {
     return self->prompt_.data();
   }
 
+  // The library's own reader tries again after a signal, so that Ctrl-C would go unnoticed.
+  static int read_character(EditLine* edit, wchar_t* character) {
+    EditedLines* self = nullptr;
+    el_get(edit, EL_CLIENTDATA, &self);
+    std::string bytes;
+    while (bytes.size() < 4) {
+      char byte;
+      const ssize_t n = read(fileno(self->in_), &byte, 1);
+      if (n <= 0) {
+        self->interrupted_ = n < 0 && errno == EINTR;
+        return n == 0 ? 0 : -1;
+      }
+      bytes += byte;
+      const int length = utf8_length(bytes);
+      if (length == -2) continue;  // more to come
+      size_t at = 0;
+      *character = length > 0 ? wchar_t(utf8_next(bytes, at)) : wchar_t(0xfffd);
+      return 1;
+    }
+    return -1;
+  }
+
   struct CloseEdit {
     void operator()(EditLine* e) const { el_end(e); }
   };
@@ -108,6 +132,7 @@ class EditedLines : public LineReader {
   };
   FILE* in_;
   std::string prompt_;
+  bool interrupted_ = false;
   std::unique_ptr<History, CloseHistory> history_;
   std::unique_ptr<EditLine, CloseEdit> edit_;
 };

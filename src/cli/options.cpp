@@ -81,11 +81,8 @@ std::shared_ptr<Engine> ModelOptions::load(World& world) const {
   check();
   std::shared_ptr<Engine> loaded = world.load(path, engine);
   const ModelInfo& info = loaded->info();
-  log_verbose("{} ({}, {}): {} layers, width {}, {} tokens, context {}", info.path, info.architecture, info.format,
-              info.layers, info.width, info.vocabulary, info.context);
-  log_verbose("device {}{}, {} threads, precision {}, cache {}, loaded in {:.0f} ms", info.device,
-              engine.device == "auto" ? " (chosen by auto)" : "", info.threads, info.precision, info.kv,
-              loaded->load_seconds() * 1e3);
+  log_verbose("device {}{}, precision {}, cache {}, context {}", info.device,
+              engine.device == "auto" ? " (chosen by auto)" : "", info.precision, info.kv, info.context);
   return loaded;
 }
 
@@ -105,7 +102,8 @@ void SamplingFlags::add(CLI::App& app) {
   add_repeatable(app, "--logit-bias", logit_bias, "ID=X added to a token's logit, -inf to exclude it; may be repeated")
       ->group(group);
   app.add_option("--seed", seed, "Seed of the draws; default: a new one each time, reported by -v and --json")
-      ->group(group);
+      ->group(group)
+      ->check([](const std::string& text) { return text.starts_with("-") ? "has to be 0 or greater" : std::string(); });
 }
 
 SamplingOptions SamplingFlags::options() const {

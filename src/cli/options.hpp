@@ -67,7 +67,7 @@ double deadline_left(const World& world, double deadline);
 // An option that may be given several times, with one value each time.
 template <class T>
 CLI::Option* add_repeatable(CLI::App& app, const std::string& name, T& values, const std::string& help) {
-  return app.add_option(name, values, help)->expected(1)->allow_extra_args(false);
+  return app.add_option(name, values, help)->allow_extra_args(false);
 }
 
 }  // namespace consonant

@@ -18,6 +18,20 @@ constexpr const char* exit_codes =
     "reached its bound without ending; 6 the device stalled; 7 backends disagree; 8 not enough memory; 130 "
     "interrupted.";
 
+// Options as people read them: the choices or the kind of value and the default, without the library's bookkeeping.
+class Help : public CLI::Formatter {
+ public:
+  Help() { column_width(32); }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    const std::string type = option->get_type_name();
+    const size_t colon = type.find(':'), choices = type.find('{');
+    std::string text = " " + (choices == std::string::npos ? type.substr(0, colon) : type.substr(choices));
+    if (!option->get_default_str().empty()) text += "=" + option->get_default_str();
+    return text + (option->get_required() ? " (required)" : "");
+  }
+};
+
 int fail(Exit exit, std::string_view message) {
   log_line("error: " + std::string(message));
   return int(exit);
@@ -40,12 +54,14 @@ int usage(const CLI::App& program, const CLI::ParseError& error, const std::vect
 
 int dispatch(const std::vector<std::string>& arguments, World& world) {
   CLI::App program("Runs language models on the machine at hand.", "consonant");
+  program.formatter(std::make_shared<Help>());
   program.require_subcommand(1);
   program.footer(std::string("\nconsonant COMMAND --help explains a command and gives an example.\n") + exit_codes);
   program.set_version_flag("--version", std::string("consonant ") + version);
 
   std::vector<std::pair<CLI::App*, Action>> commands;
-  for (Action (*add)(CLI::App&) : {add_generate, add_chat, add_tokenize, add_verify, add_bench, add_doctor}) {
+  for (Action (*add)(CLI::App&) :
+       {add_generate, add_chat, add_tokenize, add_verify, add_bench, add_inspect, add_convert, add_doctor}) {
     Action action = add(program);
     commands.emplace_back(program.get_subcommands([](CLI::App*) { return true; }).back(), std::move(action));
   }

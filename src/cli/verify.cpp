@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "consonant/verify.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -95,10 +97,55 @@ int Compare::run(World& world) const {
   return c.agree ? 0 : int(Exit::disagree);
 }
 
+struct Ops {
+  std::string device = "cpu", op;
+  bool list = false, json = false;
+
+  int run(World& world) const;
+};
+
+std::string table(const std::vector<KernelReport>& reports) {
+  std::string text =
+      fmt::format("{:<12} {:<10} {:>6} {:>12} {:>12}\n", "op", "device", "cases", "worst error", "tolerance");
+  for (const KernelReport& r : reports) {
+    text += fmt::format("{:<12} {:<10} {:>6} {:>12.2e} {:>12.2e}{}\n", r.op, r.device, r.cases, r.error, r.tolerance,
+                        r.faults.empty() ? "" : "  WRONG");
+    for (const std::string& fault : r.faults) text += "  " + fault + "\n";
+  }
+  return text;
+}
+
+// JSON has no infinity: an error without a number is null.
+nlohmann::ordered_json document(const std::vector<KernelReport>& reports) {
+  auto kernels = nlohmann::ordered_json::array();
+  for (const KernelReport& r : reports)
+    kernels.push_back({{"op", r.op},
+                       {"device", r.device},
+                       {"cases", r.cases},
+                       {"worst_error", std::isfinite(r.error) ? nlohmann::ordered_json(r.error) : nullptr},
+                       {"tolerance", r.tolerance},
+                       {"faults", r.faults}});
+  return {{"kernels", kernels}};
+}
+
+int Ops::run(World& world) const {
+  if (list) {
+    world.out.write(describe_ops());
+    return 0;
+  }
+  const std::vector<KernelReport> reports = world.verify_ops(device, op);
+  if (json)
+    world.out.line(document(reports).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  else
+    world.out.write(table(reports));
+  const bool right = std::all_of(reports.begin(), reports.end(), [](const auto& r) { return r.faults.empty(); });
+  return right ? 0 : int(Exit::disagree);
+}
+
 }  // namespace
 
 Action add_verify(CLI::App& program) {
-  CLI::App& app = add_command(program, "verify", "Record a run and compare recordings",
+  CLI::App& app = add_command(program, "verify", "Record a run, compare recordings, check kernels",
                               "consonant verify record -m model.gguf --text \"Once upon a time\" -o a.safetensors\n"
                               "  consonant verify compare a.safetensors b.safetensors");
   app.require_subcommand(1);
@@ -125,7 +172,17 @@ Action add_verify(CLI::App& program) {
   compare_app.add_option("B", compare->other, "What is compared with it")->required();
   compare_app.add_flag("--json", compare->json, "One JSON document");
 
-  return [record, compare, record_command = &record_app](World& world) {
+  CLI::App& ops_app = add_command(app, "ops", "Run every kernel over its cases; exit 7 if one isn't the reference's",
+                                  "consonant verify ops --device cpu --op attend");
+  auto ops = std::make_shared<Ops>();
+  ops_app.add_option("--device", ops->device, "The device whose kernels are run")->capture_default_str();
+  ops_app.add_option("--op", ops->op, "This op alone");
+  CLI::Option* json = ops_app.add_flag("--json", ops->json, "One JSON document");
+  ops_app.add_flag("--list", ops->list, "Run nothing: the ops and what their kernels take, as docs/ops.md has it")
+      ->excludes(json);
+
+  return [=, record_command = &record_app, ops_command = &ops_app](World& world) {
+    if (ops_command->parsed()) return ops->run(world);
     return record_command->parsed() ? record->run(world) : compare->run(world);
   };
 }

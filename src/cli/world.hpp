@@ -24,6 +24,7 @@ struct World {
   std::function<Placement(Engine&)> placement = placement_of;
   std::function<void(Engine&, const RecordOptions&, const std::string&)> record = consonant::record;
   std::function<Comparison(const std::string&, const std::string&)> compare = consonant::compare;
+  std::function<std::vector<KernelReport>(const std::string&, const std::string&)> verify_ops = consonant::verify_ops;
 };
 
 }  // namespace consonant

@@ -6,8 +6,8 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -344,10 +344,9 @@ TEST(Sampler, WideVocabularyIsCheap) {
     Sampler sampler(s);
     double best = 1e9;
     for (int i = 0; i < 5; ++i) {
-      const auto start = std::chrono::steady_clock::now();
+      const std::clock_t start = std::clock();  // the processor's time: the machine's other work doesn't count
       sampler.pick(logits, {});
-      best =
-          std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+      best = std::min(best, 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
     }
     RecordProperty("best_ms", std::to_string(best));
     EXPECT_LT(best, 100);

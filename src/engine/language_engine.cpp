@@ -14,13 +14,13 @@
 
 namespace consonant {
 
-namespace {
-
 DeviceKind parse_device(const std::string& device) {
   if (device == "auto" || device == "cpu") return DeviceKind::cpu;
   if (device == "reference") return DeviceKind::reference;
   bad_usage("the device '{}' isn't built into this program; there are cpu and reference", device);
 }
+
+namespace {
 
 DType parse_kv(const EngineOptions& options) {
   if (options.kv.empty()) return options.precision == "f32" || options.device == "reference" ? DType::f32 : DType::f16;

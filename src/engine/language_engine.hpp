@@ -11,6 +11,9 @@
 
 namespace consonant {
 
+// The device that `--device` names; wrong usage if this program has none of that name.
+DeviceKind parse_device(const std::string& device);
+
 // The engine of a language model. Behind the public Engine there is always one of these.
 class LanguageEngine final : public Engine {
  public:

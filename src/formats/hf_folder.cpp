@@ -132,7 +132,7 @@ class FolderReader {
     model.meta = std::make_shared<Meta>();
     model.meta->source = folder_.string();
     add_metadata(*model.meta);
-    add_tokenizer(folder_, config_, *model.meta);
+    add_tokenizer(TokenizerFiles::read(folder_), config_, *model.meta);
     model.release = [files = shards_.files](std::span<const std::byte> part) {
       for (const Shard& shard : files)
         if (shard->file()->holds(part)) shard->file()->release(part);

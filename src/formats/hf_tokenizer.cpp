@@ -55,14 +55,14 @@ bool is_byte_name(std::string_view text) {
 
 class Builder {
  public:
-  Builder(const std::filesystem::path& folder, const HfConfig& config, Meta& meta)
-      : folder_(folder),
-        config_(config),
+  Builder(const TokenizerFiles& files, const HfConfig& config, Meta& meta)
+      : config_(config),
         meta_(meta),
-        tokenizer_(read_json(folder / "tokenizer.json")),
+        tokenizer_(files.tokenizer),
         model_(tokenizer_.object("model")),
-        settings_(read_optional(folder / "tokenizer_config.json")),
-        generation_(read_optional(folder / "generation_config.json")) {}
+        settings_(files.settings),
+        generation_(files.generation),
+        chat_template_(files.chat_template) {}
 
   void run() {
     check_model();
@@ -317,7 +317,7 @@ class Builder {
   void add_id(const char* key, std::optional<int64_t> id) {
     if (!id) return;
     if (*id >= static_cast<int64_t>(tokens_.size()))
-      bad_input("{}: {} would be {}, past the vocabulary of {}", folder_.string(), key, *id, tokens_.size());
+      bad_input("{}: {} would be {}, past the vocabulary of {}", meta_.source, key, *id, tokens_.size());
     add_u32(meta_, key, *id);
   }
 
@@ -347,13 +347,11 @@ class Builder {
     }
     if (!ends.empty()) add_id("tokenizer.ggml.eot_token_id", ends[0]);
     if (ends.size() > 1) add_id("tokenizer.ggml.eom_token_id", ends[1]);
-    if (ends.size() > 2)
-      log_warning("{}: {} tokens end an answer; GGUF can name three", folder_.string(), ends.size() + 1);
+    if (ends.size() > 2) log_warning("{}: {} tokens end an answer; GGUF can name three", meta_.source, ends.size() + 1);
   }
 
   void add_chat_templates() {
-    const std::filesystem::path file = folder_ / "chat_template.jinja";
-    if (file_exists(file)) return add_template("", std::string(MappedFile::open(file)->text()));
+    if (chat_template_) return add_template("", *chat_template_);
     const Json* found = settings_.find("chat_template");
     if (!found) return;
     if (found->is_string()) return add_template("", found->get<std::string>());
@@ -366,14 +364,17 @@ class Builder {
   }
 
   void add_template(const std::string& suffix, std::string text) {
-    if (!is_utf8(text)) bad_input("{}: the chat template isn't UTF-8", folder_.string());
+    if (!is_utf8(text)) bad_input("{}: the chat template isn't UTF-8", meta_.source);
     add_string(meta_, "tokenizer.chat_template" + suffix, std::move(text));
   }
 
-  const std::filesystem::path& folder_;
   const HfConfig& config_;
   Meta& meta_;
-  HfConfig tokenizer_, model_, settings_, generation_;
+  const HfConfig& tokenizer_;
+  const HfConfig model_;
+  const HfConfig& settings_;
+  const HfConfig& generation_;
+  const std::optional<std::string>& chat_template_;
   bool byte_level_ = false, adds_bos_ = false, adds_eos_ = false;
   std::string template_bos_, template_eos_;
   std::vector<Token> tokens_;  // by id
@@ -382,8 +383,16 @@ class Builder {
 
 }  // namespace
 
-void add_tokenizer(const std::filesystem::path& folder, const HfConfig& config, Meta& meta) {
-  Builder(folder, config, meta).run();
+TokenizerFiles TokenizerFiles::read(const std::filesystem::path& folder) {
+  TokenizerFiles files{read_json(folder / "tokenizer.json"), read_optional(folder / "tokenizer_config.json"),
+                       read_optional(folder / "generation_config.json"), std::nullopt};
+  const auto chat_template = folder / "chat_template.jinja";
+  if (file_exists(chat_template)) files.chat_template = std::string(MappedFile::open(chat_template)->text());
+  return files;
+}
+
+void add_tokenizer(const TokenizerFiles& files, const HfConfig& config, Meta& meta) {
+  Builder(files, config, meta).run();
 }
 
 }  // namespace consonant

@@ -5,6 +5,15 @@
 
 namespace consonant {
 
+void check_mask(std::string_view op, const Mask& mask, const Tensor& x, Location at) {
+  const Shape tokens({x.shape()[0]}, x.shape().axis());
+  const auto whole = [](const Tensor& t) { return t.type() == DType::i32; };
+  if (mask.pos.shape() != tokens || mask.seq.shape() != tokens || mask.pages.shape().rank() != 2 || !whole(mask.pos) ||
+      !whole(mask.seq) || !whole(mask.pages))
+    shape_error(op, "pos [token], seq [token] and pages [sequence, page] in i32", {x, mask.pos, mask.seq, mask.pages},
+                at);
+}
+
 int64_t kv_page_bytes(DType type, int64_t heads, int64_t dim) {
   const int64_t numbers = checked_mul(checked_mul(heads, dim), kv_page);
   if (type != DType::q8_0) return checked_mul(numbers, info(type).block_bytes);

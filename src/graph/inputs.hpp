@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "graph/node.hpp"
@@ -21,6 +22,9 @@ struct Mask {
 
   Mask sliding(int64_t positions) const { return {pos, seq, pages, positions}; }
 };
+
+// For shape rules: an error unless `mask` is of the tokens of x [token, ...].
+void check_mask(std::string_view op, const Mask& mask, const Tensor& x, Location at);
 
 // The numbers of a step (runtime's Batch) as values of a graph.
 struct Inputs {

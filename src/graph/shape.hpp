@@ -27,7 +27,7 @@ class Shape {
   int rank() const { return rank_; }
   Axis axis() const { return axis_; }
   int64_t operator[](int i) const { return sizes_[static_cast<size_t>(i < 0 ? rank_ + i : i)]; }
-  int64_t last() const { return (*this)[-1]; }
+  int64_t last() const { return rank_ == 0 ? 1 : (*this)[-1]; }  // a scalar is a row of one
   int64_t count() const;
   int64_t rows() const { return last() == 0 ? 0 : count() / last(); }
 

@@ -16,9 +16,17 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// exp(x), infinite where it leaves float32's range, for which Exp has no answer. A large finite divisor wouldn't do:
+// the numerator may be as large.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V saturated_exp(D d, V x) {
+  const V most = hn::Set(d, 88.0f);
+  return hn::IfThenElse(hn::Gt(x, most), hn::Inf(d), hn::Exp(d, hn::Min(x, most)));
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V silu(D d, V x) {
-  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Exp(d, hn::Neg(x))));
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), saturated_exp(d, hn::Neg(x))));
 }
 
 // x / 2 (1 + tanh u) = x / (1 + exp(-2u))
@@ -26,7 +34,7 @@ template <class D, class V = hn::Vec<D>>
 HWY_INLINE V gelu(D d, V x) {
   const V cube = hn::Mul(hn::Mul(x, x), x);
   const V u = hn::Mul(hn::Set(d, 0.7978845608f), hn::MulAdd(hn::Set(d, 0.044715f), cube, x));
-  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Exp(d, hn::Mul(hn::Set(d, -2.0f), u))));
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), saturated_exp(d, hn::Mul(hn::Set(d, -2.0f), u))));
 }
 
 template <bool is_gelu, class D>

@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/kv_cache.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tensor/half.hpp"
 
 namespace consonant {
+
+Refusal wants_cache(const Tensor& keys, const Tensor& values) {
+  const DType type = keys.type();
+  if (values.type() != type) return {fmt::format("keys are {}, values {}", name(type), name(values.type()))};
+  if (type != DType::f32 && type != DType::f16 && type != DType::q8_0)
+    return {fmt::format("the cache is {}, not f32, f16 or q8_0", name(type))};
+  return {};
+}
 
 KvPage::KvPage(const View& state, StateKind kind, int64_t page)
     : kind_(kind),
@@ -28,8 +39,17 @@ void KvPage::write(int64_t head, int64_t position, const float* x) const {
   }
   for (int64_t block = 0; block < dim_ / 32; ++block) {
     float greatest = 0;
-    for (int64_t i = 0; i < 32; ++i) greatest = std::max(greatest, std::fabs(x[block * 32 + i]));
-    const Half scale = to_half(greatest / 127);
+    bool finite = true;
+    for (int64_t i = 0; i < 32; ++i) {
+      finite = finite && std::isfinite(x[block * 32 + i]);
+      greatest = std::max(greatest, std::fabs(x[block * 32 + i]));
+    }
+    const Half scale = to_half(finite ? greatest / 127 : std::numeric_limits<float>::quiet_NaN());
+    if (!std::isfinite(to_float(scale))) {  // no number of the block can be held: all of them read as NaN
+      scales(head)[scale_at(position, block)] = to_half(std::numeric_limits<float>::quiet_NaN()).bits;
+      for (int64_t i = 0; i < 32; ++i) numbers<int8_t>(head)[at(position, block * 32 + i)] = 0;
+      continue;
+    }
     const float inverse = scale.bits ? 1 / to_float(scale) : 0;
     scales(head)[scale_at(position, block)] = scale.bits;
     for (int64_t i = 0; i < 32; ++i) {

@@ -8,6 +8,9 @@
 
 namespace consonant {
 
+// Refuses caches of other types than f32, f16 and q8_0, or of two types.
+Refusal wants_cache(const Tensor& keys, const Tensor& values);
+
 // One page of keys or of values, as graph/inputs.hpp lays it out.
 class KvPage {
  public:

@@ -31,4 +31,14 @@ Refusal wants_float_rows(const Node& node) {
   return {};
 }
 
+Refusal wants_matrix(const Tensor& w, std::string_view role) {
+  const DType type = w.type();
+  const bool activations = type == DType::q8_x || type == DType::q16_x;
+  if (activations || !(type == DType::f32 || type == DType::f16 || type == DType::bf16 || is_quantized(type)))
+    return {fmt::format("{} is {}", role, name(type))};
+  if (w.node->op == op_view && w.node->inputs[0].node->op == op_weight)
+    return {fmt::format("{} is part of a weight", role)};
+  return {};
+}
+
 }  // namespace consonant

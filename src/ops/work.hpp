@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/checked.hpp"
 #include "ops/kernel.hpp"
@@ -24,5 +25,9 @@ inline Work whole(const Args&) { return {1, 0}; }
 
 // Refuses nodes whose inputs and outputs aren't all float32, or whose rows aren't contiguous.
 Refusal wants_float_rows(const Node& node);
+
+// Refuses what products and gathers can't read as a matrix [rows, columns]: numbers of other types than float32,
+// float16, bfloat16 and the block formats, and parts of a weight, which may lie repacked.
+Refusal wants_matrix(const Tensor& w, std::string_view role);
 
 }  // namespace consonant

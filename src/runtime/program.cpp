@@ -26,7 +26,7 @@ View Program::resolve(const Place& place) const {
 void Program::feed(const Batch& batch) {
   const auto tokens = static_cast<int64_t>(batch.tokens.size()), wanted = static_cast<int64_t>(batch.wanted.size());
   const bool resized = tokens != tokens_ || wanted != wanted_;
-  tokens_ = tokens, wanted_ = wanted;
+  tokens_ = wanted_ = -1;  // a batch that is refused halfway leaves no sizes behind that the views don't have
   for (const auto& [name, place] : plan_.inputs) {
     const View view = resolve(place);
     const auto fill = [&](const std::vector<int32_t>& from) {
@@ -52,6 +52,7 @@ void Program::feed(const Batch& batch) {
       throw_error(Exit::failed, "a graph asks for the input '{}', which no batch has", name);
     }
   }
+  tokens_ = tokens, wanted_ = wanted;
   if (!resized) return;
   for (auto& wave : waves_)
     for (Step& step : wave) {

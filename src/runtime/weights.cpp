@@ -62,6 +62,7 @@ WeightStore::WeightStore(const std::vector<WeightSource>& sources, DeviceKind de
     offset += device_bytes(source, device);
     const Output out = dense(source.type, shape_of(source.sizes));
     if (is_vector(source)) {
+      check_finite_scales(source.name, source.type, tensor.bytes, tensor.columns());
       views_.push_back(vector_view(source, tensor, to));
     } else if (device == DeviceKind::reference) {
       check_finite_scales(source.name, source.type, tensor.bytes, tensor.columns());

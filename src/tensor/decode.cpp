@@ -121,11 +121,13 @@ void decode_blocks(const std::byte* from, float* to, int64_t columns) {
   for (int64_t i = 0; i < columns; i += Block::size, from += sizeof(Block)) decode(load_block<Block>(from), to + i);
 }
 
-// A planar row (tensor/activations.hpp): all q, then a scale for every 32 of them.
-void decode_activations(const std::byte* from, float* to, int64_t columns) {
+// A planar row (tensor/activations.hpp), read at any address.
+void decode_activations(const std::byte* from, float* to, int64_t columns, int parts) {
   for (int64_t i = 0; i < columns; ++i) {
-    const auto scale = load_block<float>(from + columns + i / 32 * static_cast<int64_t>(sizeof(float)));
-    to[i] = scale * static_cast<float>(load_block<int8_t>(from + i));
+    const auto scale = load_block<float>(from + parts * columns + i / 32 * static_cast<int64_t>(sizeof(float)));
+    float q = load_block<int8_t>(from + i);
+    if (parts == 2) q += static_cast<float>(load_block<int8_t>(from + columns + i)) / 256;
+    to[i] = scale * q;
   }
 }
 
@@ -194,7 +196,9 @@ void decode_row(DType type, const std::byte* from, float* to, int64_t columns) {
     case DType::mxfp4:
       return decode_blocks<BlockMXFP4>(from, to, columns);
     case DType::q8_x:
-      return decode_activations(from, to, columns);
+      return decode_activations(from, to, columns, 1);
+    case DType::q16_x:
+      return decode_activations(from, to, columns, 2);
   }
   throw_error(Exit::failed, "decode_row: no such type: {}", static_cast<int>(type));
 }

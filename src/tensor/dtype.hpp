@@ -33,10 +33,11 @@ enum class DType : uint8_t {
   iq4_nl,
   iq4_xs,
   mxfp4,
-  q8_x  // activations on their way into a product (tensor/activations.hpp); never stored in a file
+  q8_x,  // activations on their way into a product (tensor/activations.hpp); never stored in a file
+  q16_x  // the same in two parts of 8 bits
 };
 
-inline constexpr int dtype_count = 24;
+inline constexpr int dtype_count = 25;
 
 struct DTypeInfo {
   std::string_view name;  // lower case, as `--type` and reports write it: "q4_k"

@@ -122,8 +122,10 @@ void check_finite(DType type, const float* from, int64_t columns) {
 
 }  // namespace
 
-// Activations (q8_x) are encoded by the op that makes them.
-bool can_encode(DType type) { return is_float(type) || (is_quantized(type) && type != DType::q8_x); }
+// Activations (q8_x, q16_x) are encoded by the op that makes them.
+bool can_encode(DType type) {
+  return is_float(type) || (is_quantized(type) && type != DType::q8_x && type != DType::q16_x);
+}
 
 void encode_row(DType type, const float* from, std::byte* to, int64_t columns) {
   if (!can_encode(type)) bad_usage("there is no encoder for {}", name(type));

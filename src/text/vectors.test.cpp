@@ -3,21 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "formats/gguf.hpp"
-#include "text/test_vocabulary.hpp"
+#include "formats/hf_tokenizer.hpp"
+#include "formats/mapped_file.hpp"
 #include "text/tokenizer.hpp"
 
 namespace consonant {
 namespace {
 
 namespace fs = std::filesystem;
-using testing_text::load_json;
-using testing_text::meta_of_tokenizer_json;
-using Json = nlohmann::json;
 using Ids = std::vector<int32_t>;
 
 const fs::path llm = CONSONANT_TEST_DATA "/llm";
@@ -31,6 +27,8 @@ struct Loaded {
 };
 
 Loaded load(std::shared_ptr<Meta> meta) { return {meta, Tokenizer::load(*meta)}; }
+
+Json load_json(const fs::path& path) { return parse_json(MappedFile::open(path)->text(), path.string()); }
 
 class FixtureModel : public testing::TestWithParam<const char*> {
  protected:
@@ -50,7 +48,12 @@ class FixtureModel : public testing::TestWithParam<const char*> {
   }
 };
 
-TEST_P(FixtureModel, IdsFromTokenizerJson) { compare(load(meta_of_tokenizer_json(folder())).tokenizer); }
+TEST_P(FixtureModel, IdsFromTokenizerJson) {
+  const auto meta = std::make_shared<Meta>();
+  const fs::path config = folder() / "config.json";
+  add_tokenizer(TokenizerFiles::read(folder()), HfConfig(load_json(config), config.string()), *meta);
+  compare(load(meta).tokenizer);
+}
 
 TEST_P(FixtureModel, IdsFromGguf) {
   int files = 0;

@@ -29,8 +29,9 @@ TensorDistance distance(std::string name, std::span<const float> a, std::span<co
                         double least_cosine, double tie_margin);
 
 struct RecordingDistance {
-  std::vector<TensorDistance> tensors;  // logits first, then the tapped nodes in the order of the graph
-  bool same_control = false;            // both recordings passed their positive control
+  std::vector<TensorDistance> tensors;   // logits first, then the tapped nodes in the order of the graph
+  std::vector<std::string> only_in_one;  // nodes that just one of the recordings has: not compared
+  bool same_control = false;             // both recordings passed their positive control
   double least_cosine = 0, tie_margin = 0;
 };
 

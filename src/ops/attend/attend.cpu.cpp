@@ -62,6 +62,7 @@ HWY_INLINE void score_rows(const float* const* q, const T* keys, int64_t dim, fl
 template <int rows, class T>
 HWY_INLINE void mix_rows(const float* weights, const T* values, int64_t dim, int64_t first, int64_t last,
                          float* const* sums) {
+  if (first >= last) return;
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
@@ -84,12 +85,12 @@ HWY_INLINE void mix_rows(const float* weights, const T* values, int64_t dim, int
         sums[r][i] += weights[r * kv_page + key] * to_number(values + key * dim + i);
 }
 
-// Turns a row's 64 scores into weights and moves its running maximum and sum on; keys outside [first, last) weigh 0.
-HWY_INLINE void soften(float* scores, int64_t first, int64_t last, AttendRow& row, float* sums, int64_t dim) {
+// Turns a row's 64 scores into weights and moves its running maximum and sum on; keys it doesn't see weigh 0.
+HWY_INLINE void soften(float* scores, PageRange seen, AttendRow& row, float* sums, int64_t dim) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  std::fill(scores, scores + first, minus_infinity);
-  std::fill(scores + last, scores + kv_page, minus_infinity);
+  std::fill(scores, scores + seen.first, minus_infinity);
+  std::fill(scores + seen.last, scores + kv_page, minus_infinity);
   auto greatest = hn::Set(d, row.greatest);
   for (int64_t k = 0; k < kv_page; k += lanes) greatest = hn::Max(greatest, hn::LoadU(d, scores + k));
   const float peak = hn::GetLane(hn::MaxOfLanes(d, greatest));
@@ -106,6 +107,40 @@ HWY_INLINE void soften(float* scores, int64_t first, int64_t last, AttendRow& ro
     for (int64_t i = 0; i < dim; ++i) sums[i] *= shrink;
   row.sum = row.sum * shrink + hn::GetLane(hn::SumOfLanes(d, sum));
   row.greatest = peak;
+}
+
+// Mixes what each row sees of a page. Keys that all rows see are taken together, the others row by row: a row must not
+// meet a value that it doesn't see, since a weight of zero leaves a NaN or an infinity what it is. Either way a row's
+// keys come in order.
+template <class T>
+HWY_INLINE void mix_page(const float* weights, const T* values, int64_t dim, const PageRange* range, int64_t rows,
+                         float* const* sums) {
+  PageRange common{0, kv_page};
+  for (int64_t j = 0; j < rows; ++j) {
+    common.first = std::max(common.first, range[j].first);
+    common.last = std::min(common.last, range[j].last);
+  }
+  if (common.empty()) common.first = common.last = kv_page;
+  for (int64_t j = 0; j < rows; ++j) {
+    const int64_t last = std::min(common.first, range[j].last);
+    mix_rows<1>(weights + j * kv_page, values, dim, range[j].first, last, sums + j);
+  }
+  switch (rows) {
+    case 1:
+      mix_rows<1>(weights, values, dim, common.first, common.last, sums);
+      break;
+    case 2:
+      mix_rows<2>(weights, values, dim, common.first, common.last, sums);
+      break;
+    case 3:
+      mix_rows<3>(weights, values, dim, common.first, common.last, sums);
+      break;
+    default:
+      mix_rows<4>(weights, values, dim, common.first, common.last, sums);
+      break;
+  }
+  for (int64_t j = 0; j < rows; ++j)
+    mix_rows<1>(weights + j * kv_page, values, dim, common.last, range[j].last, sums + j);
 }
 
 template <class T>
@@ -133,32 +168,14 @@ HWY_INLINE void page_step(AttendTile& tile, const T* keys, const T* values, int6
         score_rows<4>(q, keys, tile.dim, tile.scale, scores);
         break;
     }
-    int64_t low = kv_page, high = 0;
+    PageRange range[4];
     for (int64_t j = 0; j < n; ++j) {
       AttendRow& row = tile.row[r + j];
-      const int64_t first = std::clamp<int64_t>(row.first - start, 0, kv_page);
-      const int64_t last = std::clamp<int64_t>(row.last - start, 0, kv_page);
-      if (first >= last) {
-        std::fill(scores + j * kv_page, scores + (j + 1) * kv_page, 0.0f);
-        continue;
-      }
-      soften(scores + j * kv_page, first, last, row, sums[j], tile.value_dim);
-      low = std::min(low, first), high = std::max(high, last);
+      range[j].first = std::clamp<int64_t>(row.first - start, 0, kv_page);
+      range[j].last = std::clamp<int64_t>(row.last - start, 0, kv_page);
+      if (!range[j].empty()) soften(scores + j * kv_page, range[j], row, sums[j], tile.value_dim);
     }
-    switch (n) {
-      case 1:
-        mix_rows<1>(scores, values, tile.value_dim, low, high, sums);
-        break;
-      case 2:
-        mix_rows<2>(scores, values, tile.value_dim, low, high, sums);
-        break;
-      case 3:
-        mix_rows<3>(scores, values, tile.value_dim, low, high, sums);
-        break;
-      default:
-        mix_rows<4>(scores, values, tile.value_dim, low, high, sums);
-        break;
-    }
+    mix_page(scores, values, tile.value_dim, range, n, sums);
   }
 }
 
@@ -283,7 +300,7 @@ Refusal can_run(const Node& node) {
   const Tensor& q = node.inputs[0];
   if (q.type() != DType::f32) return {"q must be f32"};
   if (q.node->outputs[static_cast<size_t>(q.output)].strides[2] != 1) return {"q's rows aren't contiguous"};
-  return {};
+  return wants_cache(node.inputs[1], node.inputs[2]);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ void run(const Args& args, int64_t, std::byte*) {
 
 Refusal can_run(const Node& node) {
   if (node.inputs[0].type() != DType::f32) return {"q must be f32"};
-  return {};
+  return wants_cache(node.inputs[1], node.inputs[2]);
 }
 
 }  // namespace

@@ -10,6 +10,12 @@
 
 namespace consonant {
 
+// Keys of a page that a row sees: [first, last).
+struct PageRange {
+  int64_t first, last;
+  bool empty() const { return first >= last; }
+};
+
 // A query row on its way through the pages.
 struct AttendRow {
   int64_t first = 0, last = 0;  // positions it sees: [first, last)

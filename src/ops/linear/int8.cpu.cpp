@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of block-quantised weights and 8-bit activations. One order of float operations for every output element,
-// whatever the tile, the chunk and the instruction set (given that it has fused multiply-add): for blocks b ascending,
-//   acc = fma(float(sum of integer products), scale_w * scale_x, acc)   for each half of b where halves have scales
-//   acc = fma(minimum_w, sum of x, acc)                                 where the type has one, or an offset
+// Products of block-quantised weights and activations of one or two parts of 8 bits. One order of float operations for
+// every output element, whatever the tile, the chunk and the instruction set (given that it has fused multiply-add):
+// for blocks b ascending,
+//   acc = fma(float(sum of integer products), scale_w * unit_x, acc)   for each half of b where halves have scales
+//   acc = fma(minimum_w, sum of x, acc)                                where the type has one, or an offset
+// With two parts the integer is 256 (sum with q) + (sum with rest), and unit_x a 256th of the scale of x.
 #include "ops/linear/dot_cpu.hpp"
 #include "ops/linear/product.hpp"
 #include "ops/linear/targets.hpp"
@@ -19,7 +21,7 @@ namespace consonant {
 namespace HWY_NAMESPACE {
 
 // How the products of a type are formed.
-template <DType type, bool dot>
+template <DType type, int parts, bool dot>
 struct Form {
   static constexpr BlockLayout layout = block_layout(type);
   static constexpr bool is_signed = layout.quant == Quant::signed_byte || layout.quant == Quant::iq4;
@@ -29,9 +31,9 @@ struct Form {
   static constexpr bool has_minimum = layout.minimum() || offset != 0;
   static constexpr bool has_bias = dot_needs_bias<dot> && is_signed;
   static constexpr int halves = layout.halves() ? 2 : 1;
-  // Of a block of x, for T tokens each: the scale; the sums of x that minima multiply; the bias of the integer sums.
+  // Of a block of x, for T tokens each: the unit; the sums of x that minima multiply; the biases of the integer sums.
   static constexpr int sums = has_minimum ? halves : 0;
-  static constexpr int fields = 1 + sums + (has_bias ? 1 : 0);
+  static constexpr int fields = 1 + sums + (has_bias ? parts : 0);
 };
 
 // A quant as the dot product takes it.
@@ -60,11 +62,19 @@ HWY_INLINE int32_t int_bits(float x) {
   return bits;
 }
 
+template <int parts, class D>
+HWY_INLINE VecInts total(const D* sums) {
+  if constexpr (parts == 1)
+    return sums[0].total();
+  else
+    return hn::Add(hn::ShiftLeft<8>(sums[0].total()), sums[1].total());
+}
+
 // Rows `row` ... of a group times T tokens, whose facts per block are at `facts`. sums: [T][8].
-template <DType type, bool dot, int T>
+template <DType type, int T, int parts, bool dot>
 HWY_NOINLINE void tile(const std::byte* packed, int64_t blocks, int row, const int8_t* x, int64_t x_stride,
                        const float* facts, float* sums) {
-  using F = Form<type, dot>;
+  using F = Form<type, parts, dot>;
   constexpr int dwords = 8 / F::halves;
   const Group<type> group(packed, blocks, row);
   VecFloats acc[T];
@@ -72,17 +82,22 @@ HWY_NOINLINE void tile(const std::byte* packed, int64_t blocks, int row, const i
   for (int64_t b = 0; b < blocks; ++b, x += 32, facts += F::fields * T) {
     if constexpr (T <= 2) prefetch(group, b, blocks);  // few tokens: memory sets the pace
     unroll<0, F::halves>([&](auto h) CONSONANT_INLINE_LAMBDA {
-      Dot<F::limit, dwords, dot> sum[T];
-      for (int t = 0; t < T; ++t) sum[t].start(F::has_bias ? int_bits(facts[(F::fields - 1) * T + t]) : 0);
+      Dot<F::limit, dwords, dot> products[T * parts];
+      for (int t = 0; t < T; ++t)
+        for (int part = 0; part < parts; ++part)
+          products[t * parts + part].start(F::has_bias ? int_bits(facts[(F::fields - parts + part) * T + t]) : 0);
       unroll<0, dwords>([&](auto i) CONSONANT_INLINE_LAMBDA {
         // Dwords that share a byte of nibbles follow each other.
         constexpr int at = h * dwords + i, g = dwords == 8 ? at / 2 + at % 2 * 4 : at;
         const VecBytes w = factor<type, g>(group, b);
-        for (int t = 0; t < T; ++t) sum[t].template add<i>(w, four_of(x + t * x_stride + 4 * g));
+        for (int t = 0; t < T; ++t)
+          for (int part = 0; part < parts; ++part)
+            products[t * parts + part].template add<i>(w, four_of(x + t * x_stride + part * 32 * blocks + 4 * g));
       });
       const VecFloats s = scale(group, b, h);
       for (int t = 0; t < T; ++t)
-        acc[t] = hn::MulAdd(floats(sum[t].total()), hn::Mul(s, hn::Set(Floats(), facts[t])), acc[t]);
+        acc[t] =
+            hn::MulAdd(floats(total<parts>(products + t * parts)), hn::Mul(s, hn::Set(Floats(), facts[t])), acc[t]);
       if constexpr (F::has_minimum) {
         VecFloats m;
         if constexpr (F::layout.minimum())
@@ -96,67 +111,77 @@ HWY_NOINLINE void tile(const std::byte* packed, int64_t blocks, int row, const i
   for (int t = 0; t < T; ++t) hn::StoreU(acc[t], Floats(), sums + 8 * t + row);
 }
 
-template <DType type, bool dot, int T>
+template <DType type, int T, int x_parts, bool dot>
 HWY_INLINE void tokens_of_group(const Product& p, const std::byte* packed, int64_t group, int64_t token,
                                 const float* facts) {
   HWY_ALIGN float sums[T * 8];
   const auto* x = reinterpret_cast<const int8_t*>(p.x + token * p.x_stride);
   for (int part = 0; part < parts; ++part)
-    tile<type, dot, T>(packed, p.weights.k / 32, part * part_rows, x, p.x_stride, facts, sums);
+    tile<type, T, x_parts, dot>(packed, p.weights.k / 32, part * part_rows, x, p.x_stride, facts, sums);
   for (int t = 0; t < T; ++t) store_sums(p, group, token + t, sums + 8 * t);
 }
 
-// Calls f(tokens of the tile, first token, facts) for tiles of four tokens, then two, then one.
-template <DType type, bool dot, class F>
+// Calls f(tokens of the tile, first token, facts) for tiles of four tokens, then two, then one. Without vectors tokens
+// have nothing to share.
+template <DType type, int x_parts, bool dot, class F>
 HWY_INLINE void for_tiles(const Product& p, const Patch& patch, float* facts, const F& f) {
-  const int64_t per_token = p.weights.k / 32 * Form<type, dot>::fields;
+  const int64_t per_token = p.weights.k / 32 * Form<type, x_parts, dot>::fields;
   int64_t t = patch.first_token;
-  if constexpr (HWY_TARGET != HWY_EMU128) {  // without vectors a tile has nothing to share
-    for (; t + 4 <= patch.last_token; t += 4, facts += 4 * per_token) f(Constant<4>(), t, facts);
-    if (t + 2 <= patch.last_token) {
-      f(Constant<2>(), t, facts);
-      t += 2, facts += 2 * per_token;
-    }
+  const int64_t last = patch.last_token;
+  if constexpr (HWY_TARGET != HWY_EMU128) {
+    for (; t + 4 <= last; t += 4, facts += 4 * per_token) f(Constant<4>(), t, facts);
+    for (; t + 2 <= last; t += 2, facts += 2 * per_token) f(Constant<2>(), t, facts);
   }
-  for (; t < patch.last_token; ++t, facts += per_token) f(Constant<1>(), t, facts);
+  for (; t < last; ++t, facts += per_token) f(Constant<1>(), t, facts);
 }
 
 // The facts of T tokens: [block][field][T].
-template <DType type, bool dot, int T>
+template <DType type, int T, int x_parts, bool dot>
 HWY_INLINE void gather_facts(const Product& p, int64_t token, float* facts) {
-  using F = Form<type, dot>;
+  using F = Form<type, x_parts, dot>;
   const int64_t k = p.weights.k;
   for (int t = 0; t < T; ++t) {
-    const ActivationRow x = ActivationRow::at(p.x + (token + t) * p.x_stride, k);
+    const ActivationRow x = ActivationRow::at(p.x + (token + t) * p.x_stride, k, x_parts);
     float* to = facts + t;
     for (int64_t b = 0; b < k / 32; ++b, to += F::fields * T) {
-      to[0] = x.scale[b];
+      to[0] = x_parts == 2 ? x.scale[b] / 256 : x.scale[b];
       if constexpr (F::sums == 1) to[T] = x.sum[2 * b] + x.sum[2 * b + 1];
       if constexpr (F::sums == 2) {
         to[T] = x.sum[2 * b];
         to[2 * T] = x.sum[2 * b + 1];
       }
       if constexpr (F::has_bias) {
-        int32_t sum = 0;
-        for (int i = 0; i < 32; ++i) sum += x.q[32 * b + i];
-        const int32_t bias = -128 * sum;
-        std::memcpy(to + (F::fields - 1) * T, &bias, sizeof bias);
+        for (int part = 0; part < x_parts; ++part) {
+          const int8_t* q = (part == 0 ? x.q : x.rest) + 32 * b;
+          int32_t sum = 0;
+          for (int i = 0; i < 32; ++i) sum += q[i];
+          const int32_t bias = -128 * sum;
+          std::memcpy(to + (F::fields - x_parts + part) * T, &bias, sizeof bias);
+        }
       }
     }
   }
 }
 
-template <DType type, bool dot>
-void multiply_type(const Product& p, const Patch& patch, float* facts, std::byte* room) {
-  for_tiles<type, dot>(p, patch, facts, [&](auto tokens, int64_t token, float* at) CONSONANT_INLINE_LAMBDA {
-    gather_facts<type, dot, tokens>(p, token, at);
+template <DType type, int x_parts, bool dot>
+void multiply_parts(const Product& p, const Patch& patch, float* facts, std::byte* room) {
+  for_tiles<type, x_parts, dot>(p, patch, facts, [&](auto tokens, int64_t token, float* at) CONSONANT_INLINE_LAMBDA {
+    gather_facts<type, tokens, x_parts, dot>(p, token, at);
   });
   for (int64_t g = patch.first_group; g < patch.last_group; ++g) {
     const std::byte* packed = packed_group(p, g, room);
-    for_tiles<type, dot>(p, patch, facts, [&](auto tokens, int64_t token, float* at) CONSONANT_INLINE_LAMBDA {
-      tokens_of_group<type, dot, tokens>(p, packed, g, token, at);
+    for_tiles<type, x_parts, dot>(p, patch, facts, [&](auto tokens, int64_t token, float* at) CONSONANT_INLINE_LAMBDA {
+      tokens_of_group<type, tokens, x_parts, dot>(p, packed, g, token, at);
     });
   }
+}
+
+template <DType type, bool dot>
+void multiply_type(const Product& p, const Patch& patch, float* facts, std::byte* room) {
+  if (p.parts == 2)
+    multiply_parts<type, 2, dot>(p, patch, facts, room);
+  else
+    multiply_parts<type, 1, dot>(p, patch, facts, room);
 }
 
 template <bool dot>
@@ -210,15 +235,17 @@ namespace consonant {
 
 HWY_EXPORT(int8_patch);
 
-// Facts of a block of tokens, at most three floats a block of x; then room for a group.
-static int64_t facts_bytes(int64_t k, int64_t tokens) { return (k / 32 * 3 * tokens * 4 + 63) / 64 * 64; }
+// Facts of a block of tokens, at most four floats a block of x; then room for a group.
+static int64_t facts_bytes(const Product& p, int64_t tokens) {
+  return (p.weights.k / 32 * 4 * tokens * 4 + 63) / 64 * 64;
+}
 
 int64_t int8_scratch(const Product& p, const Cut& cut) {
-  return facts_bytes(p.weights.k, cut.token_block) + (p.packed ? 0 : p.weights.group_bytes);
+  return facts_bytes(p, cut.token_block) + (p.packed ? 0 : p.weights.group_bytes);
 }
 
 void multiply_int8(const Product& p, const Patch& patch, std::byte* scratch) {
-  const int64_t facts = facts_bytes(p.weights.k, patch.last_token - patch.first_token);
+  const int64_t facts = facts_bytes(p, patch.last_token - patch.first_token);
   HWY_DYNAMIC_DISPATCH(int8_patch)(p, patch, reinterpret_cast<float*>(scratch), scratch + facts);
 }
 

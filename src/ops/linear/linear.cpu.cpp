@@ -7,6 +7,7 @@
 
 #include "base/checked.hpp"
 #include "ops/linear/product.hpp"
+#include "ops/work.hpp"
 #include "tensor/activations.hpp"
 
 namespace consonant {
@@ -15,8 +16,9 @@ Product::Product(const Args& args) : weights(packed_shape(args.in[1].type, args.
   const View &from = args.in[0], &w = args.in[1], &to = args.out[0];
   (w.layout == Layout::rows8 ? packed : plain) = w.data;
   x = from.data;
-  x_is_int8 = from.type == DType::q8_x;
-  x_stride = x_is_int8 ? ActivationRow::bytes(from.strides[0]) : from.strides[0] * 4;
+  x_is_int8 = from.type != DType::f32;
+  parts = activation_parts(from.type);
+  x_stride = x_is_int8 ? ActivationRow::bytes(from.strides[0], parts) : from.strides[0] * 4;
   tokens = from.shape[0];
   y = to.as<float>();
   y_stride = to.strides[0];
@@ -33,12 +35,16 @@ Product::Product(const Args& args) : weights(packed_shape(args.in[1].type, args.
 // byte of weights costs a quarter of a nanosecond from memory, as do about 16 products.
 Cut::Cut(const Product& p) {
   constexpr int64_t block_bytes = 256 << 10, chunk_cost = 48 << 10, products_a_byte = 16;
-  const int64_t row = std::max<int64_t>(1, p.x_is_int8 ? p.weights.k : 4 * p.weights.k);
+  const int64_t row = std::max<int64_t>(1, p.x_is_int8 ? p.parts * p.weights.k : 4 * p.weights.k);
   token_block = std::clamp<int64_t>(block_bytes / row / 12 * 12, 12, 144);
   token_blocks = ceil_div(p.tokens, token_block);
-  const int64_t products = 8 * p.weights.k * std::min(p.tokens, token_block);
+  const int64_t products = 8 * p.weights.k * p.parts * std::min(p.tokens, token_block);
   const int64_t cost = std::max<int64_t>(1, p.weights.group_bytes + products / products_a_byte);
-  group_block = std::max<int64_t>(1, ceil_div(chunk_cost, cost));
+  // What is known of a block of tokens is gathered anew for each chunk: eight groups make that a small part of its
+  // work.
+  const int64_t least = p.x_is_int8 && p.tokens > 4 ? 8 : 1;
+  group_block = std::min(p.weights.groups(), std::max<int64_t>(least, ceil_div(chunk_cost, cost)));
+  group_block = std::max<int64_t>(1, group_block);
   if (!p.x_is_int8) group_block = (group_block + 1) / 2 * 2;  // its tiles have two groups
   group_blocks = ceil_div(p.weights.groups(), group_block);
 }
@@ -57,15 +63,18 @@ bool contiguous_rows(const Tensor& x) {
 
 Refusal can_run(const Node& node) {
   const Tensor &x = node.inputs[0], &w = node.inputs[1];
-  const bool plain = w.type() == DType::f32 || w.type() == DType::f16 || w.type() == DType::bf16;
-  if (!plain && !is_quantized(w.type())) return {fmt::format("weights are {}", name(w.type()))};
-  if (x.type() != DType::f32 && x.type() != DType::q8_x) return {fmt::format("x is {}", name(x.type()))};
-  if (x.type() == DType::q8_x && plain) return {fmt::format("x in 8 bits times weights in {}", name(w.type()))};
+  if (Refusal refusal = wants_matrix(w, "w")) return refusal;
+  if (w.node->op == op_view) return {"w is a view"};
+  if (x.type() != DType::f32 && x.type() != DType::q8_x && x.type() != DType::q16_x)
+    return {fmt::format("x is {}", name(x.type()))};
+  if (x.type() != DType::f32 && !is_quantized(w.type()))
+    return {fmt::format("x in {} times w in {}", name(x.type()), name(w.type()))};
   if (!contiguous_rows(x)) return {"the rows of x aren't contiguous"};
   for (size_t i = 2; i < node.inputs.size(); ++i) {
-    if (node.inputs[i].type() != DType::f32)
-      return {fmt::format("input {} is {}, not f32", i, name(node.inputs[i].type()))};
-    if (node.inputs[i].shape().rank() == 2 && !contiguous_rows(node.inputs[i]))
+    const Tensor& added = node.inputs[i];
+    if (added.node->op == op_weight && added.shape().rank() == 1) continue;  // vectors are float32 on every device
+    if (added.type() != DType::f32) return {fmt::format("input {} is {}, not f32", i, name(added.type()))};
+    if (added.shape().rank() == 2 && !contiguous_rows(added))
       return {fmt::format("the rows of input {} aren't contiguous", i)};
   }
   return {};

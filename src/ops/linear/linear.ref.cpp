@@ -7,6 +7,7 @@
 
 #include "base/checked.hpp"
 #include "ops/kernel.hpp"
+#include "ops/work.hpp"
 #include "tensor/activations.hpp"
 #include "tensor/convert.hpp"
 #include "tensor/packed.hpp"
@@ -19,7 +20,11 @@ constexpr int64_t rows_a_chunk = 16;
 
 Refusal can_run(const Node& node) {
   const DType x = node.inputs[0].type();
-  if (x != DType::f32 && x != DType::q8_x) return {fmt::format("x is {}", name(x))};
+  if (Refusal refusal = wants_matrix(node.inputs[1], "w")) return refusal;
+  if (node.inputs[1].node->op == op_view) return {"w is a view"};
+  if (x != DType::f32 && x != DType::q8_x && x != DType::q16_x) return {fmt::format("x is {}", name(x))};
+  if (node.attr<LinearAttr>().residual && node.inputs.back().type() != DType::f32)
+    return {fmt::format("the residual is {}, not f32", name(node.inputs.back().type()))};
   return {};
 }
 
@@ -38,9 +43,10 @@ void decode(const View& w, int64_t row, float* to) {
 double dot(const View& x, int64_t token, const float* w) {
   const int64_t k = x.shape[1];
   double sum = 0;
-  if (x.type == DType::q8_x) {
-    const ActivationRow row = ActivationRow::at(x.data + token * ActivationRow::bytes(x.strides[0]), k);
-    for (int64_t i = 0; i < k; ++i) sum += double{row.scale[i / 32]} * row.q[i] * w[i];
+  if (x.type != DType::f32) {
+    const int parts = activation_parts(x.type);
+    const ActivationRow row = ActivationRow::at(x.data + token * ActivationRow::bytes(x.strides[0], parts), k, parts);
+    for (int64_t i = 0; i < k; ++i) sum += double{row[i]} * w[i];
   } else {
     const float* row = x.as<float>() + token * x.strides[0];
     for (int64_t i = 0; i < k; ++i) sum += double{row[i * x.strides[1]]} * w[i];

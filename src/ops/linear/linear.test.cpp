@@ -122,7 +122,7 @@ class Linear {
     node.attributes = LinearAttr{p_.bias, p_.residual};
     const Shape out{n, p_.outputs};
     const bool rows8 = !p_.plain;
-    std::vector<View> in = {p_.int8 ? view_of(x8_.data() + first * ActivationRow::bytes(p_.k), DType::q8_x, {n, p_.k})
+    std::vector<View> in = {p_.int8 ? view_of(x8_.data() + first * row_bytes(DType::q8_x, p_.k), DType::q8_x, {n, p_.k})
                                     : view_of(x_.data() + first * p_.k, DType::f32, {n, p_.k}),
                             view_of(rows8 ? aligned() : weight_.data(), p_.type, {p_.outputs, p_.k},
                                     rows8 ? Layout::rows8 : Layout::plain)};
@@ -168,7 +168,7 @@ class Linear {
   }
 
   void quantize_x() {
-    x8_.resize(static_cast<size_t>(p_.tokens * ActivationRow::bytes(p_.k)));
+    x8_.resize(static_cast<size_t>(p_.tokens * row_bytes(DType::q8_x, p_.k)));
     Node node{id(Op::quantize)};
     const View in[] = {view_of(x_.data(), DType::f32, {p_.tokens, p_.k})};
     const View out[] = {view_of(x8_.data(), DType::q8_x, {p_.tokens, p_.k})};

@@ -14,6 +14,7 @@ struct Product {
   const std::byte* x = nullptr;
   int64_t x_stride = 0;  // bytes
   bool x_is_int8 = false;
+  int parts = 1;  // of 8 bits, of x
   int64_t tokens = 0;
   float* y = nullptr;
   int64_t y_stride = 0;
@@ -41,7 +42,7 @@ struct Cut {
 int64_t float_scratch(const Product& p, const Cut& cut);
 void multiply_float(const Product& p, const Patch& patch, std::byte* scratch);
 
-// x in q8_x, weights in blocks.
+// x in q8_x or q16_x, weights in blocks.
 int64_t int8_scratch(const Product& p, const Cut& cut);
 void multiply_int8(const Product& p, const Patch& patch, std::byte* scratch);
 

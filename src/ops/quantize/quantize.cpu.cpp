@@ -31,31 +31,53 @@ HWY_INLINE float greatest_magnitude(const float* x) {
   return bits < 0x7F800000 ? magnitude : std::numeric_limits<float>::quiet_NaN();
 }
 
-void quantize_row(const float* x, int64_t k, int8_t* q, float* scale, float* sum) {
+HWY_INLINE hn::Vec<Ints> nearest(hn::Vec<Floats> x) {
+  return hn::Min(hn::Max(hn::NearestInt(x), hn::Set(Ints(), -127)), hn::Set(Ints(), 127));
+}
+
+template <int parts>
+void quantize_row(const float* x, int64_t k, std::byte* row) {
   const Floats d;
   const Ints di;
+  const hn::Rebind<int8_t, Ints> bytes;
+  auto* q = reinterpret_cast<int8_t*>(row);
+  auto *scale = reinterpret_cast<float*>(row + parts * k), *sum = scale + k / 32;
   for (int64_t b = 0; b < k / 32; ++b, x += 32, q += 32) {
     const float magnitude = greatest_magnitude(x);
     scale[b] = magnitude / 127;
     int32_t totals[2] = {};
     if (scale[b] > 0) {
-      const auto divisor = hn::Set(d, scale[b]);
+      const auto divisor = hn::Set(d, scale[b]), small_divisor = hn::Set(d, scale[b] / 256);
       for (int h = 0; h < 2; ++h) {
         auto total = hn::Zero(di);
         for (int i = 16 * h; i < 16 * h + 16; i += lanes) {
-          const auto nearest = hn::NearestInt(hn::Div(hn::LoadU(d, x + i), divisor));
-          const auto near = hn::Min(hn::Max(nearest, hn::Set(di, -127)), hn::Set(di, 127));
-          hn::StoreU(hn::DemoteTo(hn::Rebind<int8_t, Ints>(), near), hn::Rebind<int8_t, Ints>(), q + i);
-          total = hn::Add(total, near);
+          const auto v = hn::LoadU(d, x + i);
+          const auto near = nearest(hn::Div(v, divisor));
+          hn::StoreU(hn::DemoteTo(bytes, near), bytes, q + i);
+          if constexpr (parts == 2) {
+            // A scale so small that its 256th is zero leaves no rest to speak of.
+            const auto left = hn::NegMulAdd(hn::ConvertTo(d, near), divisor, v);
+            const auto ratio = hn::IfThenElseZero(hn::Gt(small_divisor, hn::Zero(d)), hn::Div(left, small_divisor));
+            const auto rest = nearest(ratio);
+            hn::StoreU(hn::DemoteTo(bytes, rest), bytes, q + k + i);
+            total = hn::Add(total, hn::Add(hn::ShiftLeft<8>(near), rest));
+          } else {
+            total = hn::Add(total, near);
+          }
         }
         totals[h] = hn::GetLane(hn::SumOfLanes(di, total));
       }
     } else {
       std::memset(q, 0, 32);
+      if constexpr (parts == 2) std::memset(q + k, 0, 32);
     }
-    for (int h = 0; h < 2; ++h) sum[2 * b + h] = scale[b] * static_cast<float>(totals[h]);
+    const float unit = parts == 2 ? scale[b] / 256 : scale[b];
+    for (int h = 0; h < 2; ++h) sum[2 * b + h] = unit * static_cast<float>(totals[h]);
   }
 }
+
+void quantize_8(const float* x, int64_t k, std::byte* row) { quantize_row<1>(x, k, row); }
+void quantize_16(const float* x, int64_t k, std::byte* row) { quantize_row<2>(x, k, row); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace consonant
@@ -64,7 +86,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace consonant {
 
-HWY_EXPORT(quantize_row);
+HWY_EXPORT(quantize_8);
+HWY_EXPORT(quantize_16);
 
 namespace {
 
@@ -82,10 +105,11 @@ void run(const Args& args, int64_t chunk, std::byte*) {
   const View &x = args.in[0], &y = args.out[0];
   const RowChunks chunks(y, chunk_elements);
   for (int64_t r = chunks.first(chunk); r < chunks.last(chunk); ++r) {
-    std::byte* row = y.data + r * ActivationRow::bytes(y.strides[0]);
-    auto* scale = reinterpret_cast<float*>(row + x.last());
-    HWY_DYNAMIC_DISPATCH(quantize_row)
-    (x.row<float>(r), x.last(), reinterpret_cast<int8_t*>(row), scale, scale + x.last() / 32);
+    std::byte* row = y.data + r * ActivationRow::bytes(y.strides[0], activation_parts(y.type));
+    if (y.type == DType::q16_x)
+      HWY_DYNAMIC_DISPATCH(quantize_16)(x.row<float>(r), x.last(), row);
+    else
+      HWY_DYNAMIC_DISPATCH(quantize_8)(x.row<float>(r), x.last(), row);
   }
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -11,8 +12,13 @@ namespace consonant {
 
 namespace {
 
+// x / scale to the nearest whole number, as far as 8 bits reach (a scale near zero is coarse).
+int8_t nearest(float x, float scale) {
+  return static_cast<int8_t>(std::min(127.0f, std::max(-127.0f, scale > 0 ? std::nearbyint(x / scale) : 0)));
+}
+
 // A block with a NaN or an infinity has no numbers: its scale and sums are NaN, so that what it meets is NaN too.
-void quantize_block(const float* x, int8_t* q, float* scale, float* sum) {
+void quantize_block(const float* x, int8_t* q, int8_t* rest, float* scale, float* sum) {
   float greatest = 0;
   bool finite = true;
   for (int i = 0; i < 32; ++i) {
@@ -21,24 +27,27 @@ void quantize_block(const float* x, int8_t* q, float* scale, float* sum) {
   }
   *scale = finite ? greatest / 127 : std::numeric_limits<float>::quiet_NaN();
   for (int h = 0; h < 2; ++h) {
-    int total = 0;
+    int total = 0;  // in units of scale, or of scale / 256
     for (int i = 16 * h; i < 16 * h + 16; ++i) {
-      const float ratio = *scale > 0 ? std::nearbyint(x[i] / *scale) : 0;
-      q[i] = static_cast<int8_t>(std::min(127.0f, std::max(-127.0f, ratio)));  // a scale near zero is coarse
-      total += q[i];
+      q[i] = nearest(x[i], *scale);
+      total += rest ? 256 * q[i] : q[i];
+      if (rest) total += rest[i] = nearest(static_cast<float>(x[i] - double{*scale} * q[i]), *scale / 256);
     }
-    sum[h] = *scale * static_cast<float>(total);
+    sum[h] = (rest ? *scale / 256 : *scale) * static_cast<float>(total);
   }
 }
 
 void run(const Args& args, int64_t, std::byte*) {
   const View &x = args.in[0], &y = args.out[0];
   const int64_t k = x.last();
+  const int parts = activation_parts(y.type);
   for (int64_t r = 0; r < x.rows(); ++r) {
-    std::byte* row = y.data + r * ActivationRow::bytes(y.strides[0]);
+    std::byte* row = y.data + r * ActivationRow::bytes(y.strides[0], parts);
     auto* q = reinterpret_cast<int8_t*>(row);
-    auto *scale = reinterpret_cast<float*>(row + k), *sum = scale + k / 32;
-    for (int64_t b = 0; b < k / 32; ++b) quantize_block(x.row<float>(r) + 32 * b, q + 32 * b, scale + b, sum + 2 * b);
+    auto *scale = reinterpret_cast<float*>(row + parts * k), *sum = scale + k / 32;
+    for (int64_t b = 0; b < k / 32; ++b)
+      quantize_block(x.row<float>(r) + 32 * b, q + 32 * b, parts == 2 ? q + k + 32 * b : nullptr, scale + b,
+                     sum + 2 * b);
   }
 }
 

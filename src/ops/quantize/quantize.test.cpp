@@ -22,11 +22,11 @@ namespace {
 struct Quantized {
   std::vector<std::byte> bytes;
   int64_t k;
-  ActivationRow row(int64_t r) const { return ActivationRow::at(bytes.data() + r * ActivationRow::bytes(k), k); }
+  ActivationRow row(int64_t r) const { return ActivationRow::at(bytes.data() + r * ActivationRow::bytes(k, 1), k, 1); }
 };
 
 Quantized quantized(const Kernel& kernel, const std::vector<float>& x, int64_t rows, int64_t k, int64_t stride) {
-  Quantized out{std::vector<std::byte>(static_cast<size_t>(rows * ActivationRow::bytes(k))), k};
+  Quantized out{std::vector<std::byte>(static_cast<size_t>(rows * ActivationRow::bytes(k, 1))), k};
   Node node{id(Op::quantize)};
   const Shape shape{rows, k};
   const View in[] = {{reinterpret_cast<std::byte*>(const_cast<float*>(x.data())), DType::f32, shape, {stride, 1}}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/kernel.hpp"
+#include "ops/work.hpp"
 #include "tensor/convert.hpp"
 
 namespace consonant {
@@ -19,8 +19,7 @@ inline Refusal wants_rows(const Node& node) {
   const Tensor& x = node.inputs[0];
   const Output& value = x.node->outputs[static_cast<size_t>(x.output)];
   if (value.shape.last() > 1 && value.strides[1] != 1) return {"the rows of x aren't contiguous"};
-  if (value.type == DType::q8_x) return {"x is q8_x"};
-  return {};
+  return wants_matrix(x, "x");
 }
 
 }  // namespace consonant

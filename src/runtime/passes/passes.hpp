@@ -24,7 +24,9 @@ std::vector<Tensor> fuse_gated(const std::vector<Tensor>& outputs);
 // add(linear(x, w), bias) and add(residual, linear(x, w)) -> linear with an epilogue. Bit-equal to the plain nodes.
 std::vector<Tensor> fuse_epilogue(const std::vector<Tensor>& outputs);
 
-// linear(x, w) with a quantised w -> linear(quantize(x), w): 8-bit activations, what --precision auto means on the CPU.
+// linear(x, w) with a quantised w -> linear(quantize(x), w): activations in 8 bits, in 16 where weights have 4 or
+// fewer. What
+// --precision auto means on the CPU.
 std::vector<Tensor> quantize_activations(const std::vector<Tensor>& outputs);
 
 }  // namespace consonant

@@ -5,8 +5,7 @@
 
 namespace consonant::jinja {
 
-Bound::Bound(std::string_view function, std::string_view signature, const Args& args)
-    : all(args), function_(function) {
+Bound::Bound(std::string_view function, std::string_view signature, const Args& args) : all(args), function_(function) {
   if (signature == "*") return;
   std::vector<std::string_view> names;
   bool by_name = true;
@@ -24,12 +23,13 @@ Bound::Bound(std::string_view function, std::string_view signature, const Args& 
   values_ = args.positional;
   values_.resize(names.size());
   const auto plain = [](std::string_view name) { return name.substr(0, name.size() - (name.back() == '!' ? 1 : 0)); };
-  for (const auto& [name, value] : args.named) {
+  for (const auto& given : args.named) {
+    const std::string& name = given.first;
     const auto it = std::find_if(names.begin(), names.end(), [&](std::string_view n) { return plain(n) == name; });
     if (!by_name || it == names.end()) fail(Fault::type, "{}() takes no argument named '{}'", function, name);
     Value& place = values_[static_cast<size_t>(it - names.begin())];
     if (!place.is(Kind::missing)) fail(Fault::type, "{}() got two values for its argument '{}'", function, name);
-    place = value;
+    place = given.second;
   }
   for (size_t i = 0; i < names.size(); ++i)
     if (names[i].back() == '!' && values_[i].is(Kind::missing))

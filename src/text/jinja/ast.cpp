@@ -4,7 +4,7 @@
 namespace consonant::jinja {
 
 const char* symbol(Op op) {
-  static constexpr const char* names[] = {"+",   "-",  "*",  "/",  "//", "%", "** or pow()", "-",  "+",     "not",
+  static constexpr const char* names[] = {"+",   "-",  "*",  "/",  "//", "%",  "** or pow()", "-",  "+",  "not",
                                           "and", "or", "==", "!=", "<",  "<=", ">",           ">=", "in", "not in"};
   return names[static_cast<int>(op)];
 }
@@ -37,14 +37,16 @@ void macro(const MacroNode& node, const Visit& visit) {
 void expression_children(Node& node, const Visit& visit) {
   switch (node.kind) {
     case NodeKind::list:
-    case NodeKind::tuple: return all(static_cast<SequenceNode&>(node).items, visit);
+    case NodeKind::tuple:
+      return all(static_cast<SequenceNode&>(node).items, visit);
     case NodeKind::dict:
       for (const auto& [key, value] : static_cast<DictNode&>(node).items) {
         visit(*key);
         visit(*value);
       }
       return;
-    case NodeKind::unary: return visit(*static_cast<UnaryNode&>(node).operand);
+    case NodeKind::unary:
+      return visit(*static_cast<UnaryNode&>(node).operand);
     case NodeKind::binary:
     case NodeKind::logic:
       visit(*static_cast<BinaryNode&>(node).left);
@@ -53,14 +55,16 @@ void expression_children(Node& node, const Visit& visit) {
       visit(*static_cast<CompareNode&>(node).first);
       for (const auto& item : static_cast<CompareNode&>(node).rest) visit(*item.second);
       return;
-    case NodeKind::concat: return all(static_cast<ConcatNode&>(node).parts, visit);
+    case NodeKind::concat:
+      return all(static_cast<ConcatNode&>(node).parts, visit);
     case NodeKind::condition: {
       auto& n = static_cast<ConditionNode&>(node);
       visit(*n.test);
       visit(*n.yes);
       return one(n.no, visit);
     }
-    case NodeKind::attribute: return visit(*static_cast<AttributeNode&>(node).object);
+    case NodeKind::attribute:
+      return visit(*static_cast<AttributeNode&>(node).object);
     case NodeKind::item:
       visit(*static_cast<ItemNode&>(node).object);
       return visit(*static_cast<ItemNode&>(node).key);
@@ -77,7 +81,8 @@ void expression_children(Node& node, const Visit& visit) {
     case NodeKind::test:
       one(static_cast<FilterNode&>(node).subject, visit);
       return arguments(static_cast<FilterNode&>(node).arguments, visit);
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -85,7 +90,8 @@ void expression_children(Node& node, const Visit& visit) {
 
 void for_each_child(Node& node, const Visit& visit) {
   switch (node.kind) {
-    case NodeKind::output: return all(static_cast<OutputNode&>(node).parts, visit);
+    case NodeKind::output:
+      return all(static_cast<OutputNode&>(node).parts, visit);
     case NodeKind::if_: {
       auto& n = static_cast<IfNode&>(node);
       for (const auto& branch : n.branches) {
@@ -111,7 +117,8 @@ void for_each_child(Node& node, const Visit& visit) {
       one(n.filter, visit);
       return all(n.body, visit);
     }
-    case NodeKind::macro: return macro(static_cast<MacroNode&>(node), visit);
+    case NodeKind::macro:
+      return macro(static_cast<MacroNode&>(node), visit);
     case NodeKind::call_block: {
       auto& n = static_cast<CallBlockNode&>(node);
       one(n.call, visit);
@@ -128,7 +135,8 @@ void for_each_child(Node& node, const Visit& visit) {
       all(n.values, visit);
       return all(n.body, visit);
     }
-    default: return expression_children(node, visit);
+    default:
+      return expression_children(node, visit);
   }
 }
 

@@ -15,10 +15,36 @@ namespace consonant::jinja {
 
 enum class NodeKind : uint8_t {
   // expressions
-  constant, name, list, tuple, dict, unary, binary, logic, compare, concat, condition, attribute, item, slice, call,
-  filter, test, space_attribute,
+  constant,
+  name,
+  list,
+  tuple,
+  dict,
+  unary,
+  binary,
+  logic,
+  compare,
+  concat,
+  condition,
+  attribute,
+  item,
+  slice,
+  call,
+  filter,
+  test,
+  space_attribute,
   // statements
-  output, text, if_, for_, set, set_block, macro, call_block, filter_block, with, loop_control,
+  output,
+  text,
+  if_,
+  for_,
+  set,
+  set_block,
+  macro,
+  call_block,
+  filter_block,
+  with,
+  loop_control,
 };
 
 struct Node {
@@ -83,7 +109,28 @@ struct DictNode : Node {
   std::vector<std::pair<NodePtr, NodePtr>> items;
 };
 
-enum class Op : uint8_t { add, sub, mul, div, floordiv, mod, pow, neg, pos, not_, and_, or_, eq, ne, lt, le, gt, ge, in, not_in };
+enum class Op : uint8_t {
+  add,
+  sub,
+  mul,
+  div,
+  floordiv,
+  mod,
+  pow,
+  neg,
+  pos,
+  not_,
+  and_,
+  or_,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  in,
+  not_in
+};
 const char* symbol(Op op);
 
 struct UnaryNode : Node {
@@ -140,7 +187,8 @@ struct Arguments {
 };
 
 struct CallNode : Node {
-  CallNode(int line, NodePtr c, Arguments a) : Node(NodeKind::call, line), callee(std::move(c)), arguments(std::move(a)) {}
+  CallNode(int line, NodePtr c, Arguments a)
+      : Node(NodeKind::call, line), callee(std::move(c)), arguments(std::move(a)) {}
   NodePtr callee;
   Arguments arguments;
 };
@@ -247,7 +295,8 @@ void for_each_child(Node& node, const std::function<void(Node&)>& visit);
 template <class T>
 std::unique_ptr<T> finished(std::unique_ptr<T> node) {
   for_each_child(*node, [&](Node& child) { node->depth = std::max(node->depth, child.depth + 1); });
-  if (node->depth > max_node_depth) fail_at(node->line, "expressions or blocks nested deeper than {} levels", max_node_depth);
+  if (node->depth > max_node_depth)
+    fail_at(node->line, "expressions or blocks nested deeper than {} levels", max_node_depth);
   return node;
 }
 

@@ -10,8 +10,10 @@ namespace consonant::jinja {
 namespace {
 
 std::string object_name(const Value& v) {
-  return v.is(Kind::none) ? "None" : std::string(v.is(Kind::string) && v.as<String>().markup ? "markupsafe.Markup"
-                                                                                           : type_name(v)) + " object";
+  return v.is(Kind::none)
+             ? "None"
+             : std::string(v.is(Kind::string) && v.as<String>().markup ? "markupsafe.Markup" : type_name(v)) +
+                   " object";
 }
 
 Value no_attribute(Heap& heap, const Value& object, std::string_view name) {
@@ -23,7 +25,8 @@ Value index_items(Heap& heap, const Value& object, const Value& key) {
   const int64_t i = key.integer < 0 ? key.integer + size : key.integer;
   if (i < 0 || i >= size) return {};
   switch (object.kind) {
-    case Kind::range: return Value::of(object.as<Range>().at(i));
+    case Kind::range:
+      return Value::of(object.as<Range>().at(i));
     case Kind::string: {
       const auto& s = object.as<String>();
       const size_t from = byte_offset(s, i);
@@ -31,7 +34,8 @@ Value index_items(Heap& heap, const Value& object, const Value& key) {
       heap.spend_bytes(from);
       return heap.string(std::string(rest.substr(0, byte_offset(rest, 1))), s.markup);
     }
-    default: return object.as<List>().items[static_cast<size_t>(i)];
+    default:
+      return object.as<List>().items[static_cast<size_t>(i)];
   }
 }
 
@@ -119,9 +123,12 @@ Value range_attribute(const Value& self, std::string_view name) {
 Value attribute(Interpreter& in, const Value& object, std::string_view name) {
   Value v;
   switch (object.kind) {
-    case Kind::loop: return loop_attribute(in.heap, object, name);
-    case Kind::macro: return macro_attribute(in.heap, object, name);
-    case Kind::cycler: return cycler_attribute(in.heap, object, name);
+    case Kind::loop:
+      return loop_attribute(in.heap, object, name);
+    case Kind::macro:
+      return macro_attribute(in.heap, object, name);
+    case Kind::cycler:
+      return cycler_attribute(in.heap, object, name);
     case Kind::joiner:
       if (name == "sep") return object.as<Joiner>().separator;
       return name == "used" ? Value::of(object.as<Joiner>().used) : Value();
@@ -129,12 +136,15 @@ Value attribute(Interpreter& in, const Value& object, std::string_view name) {
       const Value* found = object.as<Space>().attributes->find(name);
       return found ? *found : Value();
     }
-    case Kind::range: v = range_attribute(object, name); break;
+    case Kind::range:
+      v = range_attribute(object, name);
+      break;
     case Kind::tuple:
       if (object.as<List>().group && name == "grouper") return object.as<List>().items[0];
       if (object.as<List>().group && name == "list") return object.as<List>().items[1];
       break;
-    default: break;
+    default:
+      break;
   }
   return v.is(Kind::missing) ? find_method(in, object, name) : v;
 }
@@ -150,9 +160,12 @@ Value item(Interpreter& in, const Value& object, const Value& key) {
     case Kind::string:
     case Kind::list:
     case Kind::tuple:
-    case Kind::range: return key.is_integral() ? index_items(in.heap, object, key) : Value();
-    case Kind::undefined: fail_undefined(object);
-    default: return {};
+    case Kind::range:
+      return key.is_integral() ? index_items(in.heap, object, key) : Value();
+    case Kind::undefined:
+      fail_undefined(object);
+    default:
+      return {};
   }
 }
 

@@ -57,8 +57,10 @@ struct Mapped : Chosen {
     }
     if (!found) fail(Fault::type, "map requires a filter argument");
     for (const auto& [name, value] : args.named) {
-      if (name == "default") otherwise = value;
-      else if (name != "attribute") fail(Fault::type, "map() takes no argument named '{}' beside 'attribute'", name);
+      if (name == "default")
+        otherwise = value;
+      else if (name != "attribute")
+        fail(Fault::type, "map() takes no argument named '{}' beside 'attribute'", name);
     }
   }
   bool take(Value& item) override {
@@ -71,7 +73,8 @@ struct Mapped : Chosen {
 };
 
 struct Selected : Chosen {
-  Selected(Interpreter& i, Value s, Args a, bool w, bool at) : Chosen(i, std::move(s), std::move(a)), wanted(w), by_attribute(at) {}
+  Selected(Interpreter& i, Value s, Args a, bool w, bool at)
+      : Chosen(i, std::move(s), std::move(a)), wanted(w), by_attribute(at) {}
   void prepare() override {
     if (by_attribute) {
       if (args.positional.empty()) fail(Fault::type, "Missing parameter for attribute name");

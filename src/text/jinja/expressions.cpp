@@ -36,36 +36,55 @@ Value Interpreter::eval(const Node& node) {
 
 Value Interpreter::eval_node(const Node& node) {
   switch (node.kind) {
-    case NodeKind::constant: return eval_constant(static_cast<const ConstantNode&>(node));
-    case NodeKind::text: return heap.string(static_cast<const TextNode&>(node).text);
-    case NodeKind::name: return eval_name(static_cast<const NameNode&>(node));
+    case NodeKind::constant:
+      return eval_constant(static_cast<const ConstantNode&>(node));
+    case NodeKind::text:
+      return heap.string(static_cast<const TextNode&>(node).text);
+    case NodeKind::name:
+      return eval_name(static_cast<const NameNode&>(node));
     case NodeKind::list:
-    case NodeKind::tuple: return eval_sequence(static_cast<const SequenceNode&>(node));
-    case NodeKind::dict: return eval_dict(static_cast<const DictNode&>(node));
-    case NodeKind::unary: return eval_unary(static_cast<const UnaryNode&>(node));
-    case NodeKind::binary: return eval_binary(static_cast<const BinaryNode&>(node));
-    case NodeKind::logic: return eval_logic(static_cast<const BinaryNode&>(node));
-    case NodeKind::compare: return eval_compare(static_cast<const CompareNode&>(node));
-    case NodeKind::concat: return eval_concat(static_cast<const ConcatNode&>(node));
-    case NodeKind::condition: return eval_condition(static_cast<const ConditionNode&>(node));
+    case NodeKind::tuple:
+      return eval_sequence(static_cast<const SequenceNode&>(node));
+    case NodeKind::dict:
+      return eval_dict(static_cast<const DictNode&>(node));
+    case NodeKind::unary:
+      return eval_unary(static_cast<const UnaryNode&>(node));
+    case NodeKind::binary:
+      return eval_binary(static_cast<const BinaryNode&>(node));
+    case NodeKind::logic:
+      return eval_logic(static_cast<const BinaryNode&>(node));
+    case NodeKind::compare:
+      return eval_compare(static_cast<const CompareNode&>(node));
+    case NodeKind::concat:
+      return eval_concat(static_cast<const ConcatNode&>(node));
+    case NodeKind::condition:
+      return eval_condition(static_cast<const ConditionNode&>(node));
     case NodeKind::attribute: {
       const auto& n = static_cast<const AttributeNode&>(node);
       return getattr(eval(*n.object), n.name);
     }
-    case NodeKind::item: return eval_item(static_cast<const ItemNode&>(node));
-    case NodeKind::call: return eval_call(static_cast<const CallNode&>(node));
+    case NodeKind::item:
+      return eval_item(static_cast<const ItemNode&>(node));
+    case NodeKind::call:
+      return eval_call(static_cast<const CallNode&>(node));
     case NodeKind::filter:
-    case NodeKind::test: return eval_filter(static_cast<const FilterNode&>(node));
-    default: fail(Fault::syntax, "this can't stand in an expression");
+    case NodeKind::test:
+      return eval_filter(static_cast<const FilterNode&>(node));
+    default:
+      fail(Fault::syntax, "this can't stand in an expression");
   }
 }
 
 Value Interpreter::eval_constant(const ConstantNode& node) {
   switch (node.data.index()) {
-    case 0: return Value::none();
-    case 1: return Value::of(std::get<bool>(node.data));
-    case 2: return Value::of(std::get<int64_t>(node.data));
-    case 3: return Value::of(std::get<double>(node.data));
+    case 0:
+      return Value::none();
+    case 1:
+      return Value::of(std::get<bool>(node.data));
+    case 2:
+      return Value::of(std::get<int64_t>(node.data));
+    case 3:
+      return Value::of(std::get<double>(node.data));
     default: {
       Value& value = constants_[&node];
       if (value.is(Kind::missing)) value = heap.string(std::get<std::string>(node.data));
@@ -136,8 +155,8 @@ Value Interpreter::eval_concat(const ConcatNode& node) {
 Value Interpreter::eval_condition(const ConditionNode& node) {
   if (truth(eval(*node.test))) return eval(*node.yes);
   if (node.no) return eval(*node.no);
-  return heap.undefined(
-      fmt::format("the inline if-expression on line {} evaluated to false and no else section was defined.", node.line));
+  return heap.undefined(fmt::format(
+      "the inline if-expression on line {} evaluated to false and no else section was defined.", node.line));
 }
 
 Value Interpreter::eval_item(const ItemNode& node) {
@@ -165,7 +184,8 @@ Args Interpreter::eval_arguments(const Arguments& arguments) {
     for (const auto& [key, value] : dict.as<Dict>().items) {
       if (!key.is(Kind::string)) fail(Fault::type, "keywords must be strings");
       for (const auto& other : args.named)
-        if (other.first == text_of(key)) fail(Fault::type, "got multiple values for keyword argument '{}'", other.first);
+        if (other.first == text_of(key))
+          fail(Fault::type, "got multiple values for keyword argument '{}'", other.first);
       args.named.emplace_back(text_of(key), value);
     }
   }

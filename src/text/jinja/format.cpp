@@ -52,8 +52,8 @@ class Printf {
       heap_.check_string(out.size());
     }
     // A mapping may hold more than is used; to Python all that has [] is one, but for tuples and strings.
-    const bool mapping = values_.is(Kind::dict) || values_.is(Kind::list) || values_.is(Kind::undefined) ||
-                         values_.is(Kind::range);
+    const bool mapping =
+        values_.is(Kind::dict) || values_.is(Kind::list) || values_.is(Kind::undefined) || values_.is(Kind::range);
     const size_t given = values_.is(Kind::tuple) ? values_.as<List>().items.size() : 1;
     if (!mapping && used_ < given) fail(Fault::type, "not all arguments converted during string formatting");
     return out;
@@ -104,12 +104,18 @@ class Printf {
     bool zero = false, left = false;
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
-      if (c == '-') left = true;
-      else if (c == '+') spec.sign = '+';
-      else if (c == ' ') spec.sign = spec.sign == '+' ? '+' : ' ';
-      else if (c == '#') spec.alternate = true;
-      else if (c == '0') zero = true;
-      else break;
+      if (c == '-')
+        left = true;
+      else if (c == '+')
+        spec.sign = '+';
+      else if (c == ' ')
+        spec.sign = spec.sign == '+' ? '+' : ' ';
+      else if (c == '#')
+        spec.alternate = true;
+      else if (c == '0')
+        zero = true;
+      else
+        break;
     }
     spec.width = number_or_star();
     if (spec.width < 0) {
@@ -143,8 +149,10 @@ class Printf {
 
   NumberText converted(FormatSpec& spec, const Value& v) {
     switch (spec.type) {
-      case 's': return {"", cut(escaped(v, to_text(v)), spec.precision)};
-      case 'r': return {"", cut(markup_ ? escape_html(repr(v)) : repr(v), spec.precision)};
+      case 's':
+        return {"", cut(escaped(v, to_text(v)), spec.precision)};
+      case 'r':
+        return {"", cut(markup_ ? escape_html(repr(v)) : repr(v), spec.precision)};
       case 'c': {
         if (v.is(Kind::string) && length_of(v) == 1) return {"", text_of(v)};
         if (!v.is_integral()) fail(Fault::type, "%c requires int or char");
@@ -180,8 +188,10 @@ class Printf {
         if (v.is(Kind::undefined)) fail_undefined(v);
         if (!v.is_number()) fail(Fault::type, "must be real number, not {}", type_name(v));
         return real_text(v.as_real(), spec);
-      case 'a': fail(Fault::unsupported, "the format %a isn't supported");
-      default: fail(Fault::value, "unsupported format character '{}'", spec.type);
+      case 'a':
+        fail(Fault::unsupported, "the format %a isn't supported");
+      default:
+        fail(Fault::value, "unsupported format character '{}'", spec.type);
     }
   }
 
@@ -197,7 +207,9 @@ class Printf {
 FormatSpec parse_spec(std::string_view text) {
   FormatSpec spec;
   size_t at = 0;
-  const auto is_align = [&](size_t i) { return i < text.size() && std::string_view("<>=^").find(text[i]) != std::string_view::npos; };
+  const auto is_align = [&](size_t i) {
+    return i < text.size() && std::string_view("<>=^").find(text[i]) != std::string_view::npos;
+  };
   if (!text.empty()) {
     size_t next = 0;
     const char32_t first = utf8_next(text, next);
@@ -312,10 +324,14 @@ class Braces {
     std::string_view rest = whole.substr(cut_at);
     Value v = lookup(whole.substr(0, cut_at));
     if (!rest.empty() && rest[0] == '!') {
-      if (rest.size() < 2 || (rest.size() > 2 && rest[2] != ':')) fail(Fault::value, "expected ':' after conversion specifier");
-      if (rest[1] == 's') v = in_.heap.string(to_text(v));
-      else if (rest[1] == 'r') v = in_.heap.string(repr(v));
-      else fail(rest[1] == 'a' ? Fault::unsupported : Fault::value, "unknown conversion specifier '{}'", rest[1]);
+      if (rest.size() < 2 || (rest.size() > 2 && rest[2] != ':'))
+        fail(Fault::value, "expected ':' after conversion specifier");
+      if (rest[1] == 's')
+        v = in_.heap.string(to_text(v));
+      else if (rest[1] == 'r')
+        v = in_.heap.string(repr(v));
+      else
+        fail(rest[1] == 'a' ? Fault::unsupported : Fault::value, "unknown conversion specifier '{}'", rest[1]);
       rest.remove_prefix(2);
     }
     const std::string spec = rest.empty() ? "" : run(rest.substr(1), depth - 1);
@@ -349,8 +365,7 @@ class Braces {
 
   Value lookup(std::string_view name) {
     const size_t first = std::min(name.find_first_of(".["), name.size());
-    if (name.substr(0, first).find('{') != std::string_view::npos)
-      fail(Fault::value, "unexpected '{{' in field name");
+    if (name.substr(0, first).find('{') != std::string_view::npos) fail(Fault::value, "unexpected '{{' in field name");
     Value v = argument(name.substr(0, first));
     for (size_t at = first; at < name.size();) {
       if (name[at] == '.') {
@@ -386,8 +401,7 @@ std::string format_value(const Value& value, std::string_view spec_text) {
   if (spec_text.empty()) return to_text(value);
   const size_t limit = value.object ? value.object->heap->limits.output : Limits().output;
   if (value.is(Kind::string)) return format_string(value, parse_spec(spec_text), limit);
-  if (!value.is_number())
-    fail(Fault::type, "unsupported format string passed to {}.__format__", type_name(value));
+  if (!value.is_number()) fail(Fault::type, "unsupported format string passed to {}.__format__", type_name(value));
   return format_number(value, parse_spec(spec_text), limit);
 }
 

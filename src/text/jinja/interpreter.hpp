@@ -17,15 +17,16 @@ namespace consonant::jinja {
 // One rendering of a template.
 class Interpreter {
  public:
-  Interpreter(const Template& tree, const nlohmann::ordered_json& variables, const LocalTime& now, const Limits& limits);
+  Interpreter(const Template& tree, const nlohmann::ordered_json& variables, const LocalTime& now,
+              const Limits& limits);
   ~Interpreter();
 
   std::string run();
   int line() const { return line_; }
 
   // For the library.
-  Value getattr(const Value& object, std::string_view name);      // object.name
-  Value getitem(const Value& object, const Value& key);           // object[key]
+  Value getattr(const Value& object, std::string_view name);  // object.name
+  Value getitem(const Value& object, const Value& key);       // object[key]
   Value call(const Value& callee, const Args& args);
   const LocalTime& now() const { return now_; }
 

@@ -91,16 +91,25 @@ Ref<Iterator> iterate(Heap& heap, const Value& v) {
     return it;
   };
   switch (v.kind) {
-    case Kind::undefined: return iterate_items(heap, {}, "generator");
+    case Kind::undefined:
+      return iterate_items(heap, {}, "generator");
     case Kind::list:
-    case Kind::tuple: return held(heap.make<ListIterator>(0, v));
-    case Kind::dict: return held(heap.make<DictIterator>(0, Ref<Dict>(&v.as<Dict>()), View::Of::keys));
-    case Kind::view: return held(heap.make<DictIterator>(0, v.as<View>().dict, v.as<View>().of));
-    case Kind::range: return heap.make<RangeIterator>(0, v);
-    case Kind::string: return heap.make<StringIterator>(0, v);
-    case Kind::generator: return Ref<Iterator>(&v.as<Iterator>());
-    case Kind::loop: fail(Fault::unsupported, "walking `loop` itself");
-    default: fail(Fault::type, "'{}' object is not iterable", type_name(v));
+    case Kind::tuple:
+      return held(heap.make<ListIterator>(0, v));
+    case Kind::dict:
+      return held(heap.make<DictIterator>(0, Ref<Dict>(&v.as<Dict>()), View::Of::keys));
+    case Kind::view:
+      return held(heap.make<DictIterator>(0, v.as<View>().dict, v.as<View>().of));
+    case Kind::range:
+      return heap.make<RangeIterator>(0, v);
+    case Kind::string:
+      return heap.make<StringIterator>(0, v);
+    case Kind::generator:
+      return Ref<Iterator>(&v.as<Iterator>());
+    case Kind::loop:
+      fail(Fault::unsupported, "walking `loop` itself");
+    default:
+      fail(Fault::type, "'{}' object is not iterable", type_name(v));
   }
 }
 
@@ -114,8 +123,10 @@ bool can_iterate(const Value& v) {
     case Kind::range:
     case Kind::string:
     case Kind::generator:
-    case Kind::loop: return true;
-    default: return false;
+    case Kind::loop:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -148,21 +159,30 @@ std::vector<Value> reversed(Heap& heap, const Value& v) {
       std::reverse(items.begin(), items.end());
       return items;
     }
-    default: fail(Fault::type, "'{}' object is not reversible", type_name(v));
+    default:
+      fail(Fault::type, "'{}' object is not reversible", type_name(v));
   }
 }
 
 int64_t length_of(const Value& v) {
   switch (v.kind) {
-    case Kind::undefined: return 0;
-    case Kind::string: return char_count(v.as<String>());
+    case Kind::undefined:
+      return 0;
+    case Kind::string:
+      return char_count(v.as<String>());
     case Kind::list:
-    case Kind::tuple: return static_cast<int64_t>(v.as<List>().items.size());
-    case Kind::dict: return static_cast<int64_t>(v.as<Dict>().items.size());
-    case Kind::view: return static_cast<int64_t>(v.as<View>().dict->items.size());
-    case Kind::range: return v.as<Range>().size();
-    case Kind::loop: return v.as<Loop>().size();
-    default: fail(Fault::type, "object of type '{}' has no len()", type_name(v));
+    case Kind::tuple:
+      return static_cast<int64_t>(v.as<List>().items.size());
+    case Kind::dict:
+      return static_cast<int64_t>(v.as<Dict>().items.size());
+    case Kind::view:
+      return static_cast<int64_t>(v.as<View>().dict->items.size());
+    case Kind::range:
+      return v.as<Range>().size();
+    case Kind::loop:
+      return v.as<Loop>().size();
+    default:
+      fail(Fault::type, "object of type '{}' has no len()", type_name(v));
   }
 }
 

@@ -386,14 +386,22 @@ std::vector<Token> tokenize(std::string_view source) {
 
 std::string describe(const Token& token) {
   switch (token.kind) {
-    case TokenKind::text: return "text";
-    case TokenKind::output_begin: return "'{{'";
-    case TokenKind::output_end: return "'}}'";
-    case TokenKind::block_begin: return "'{%'";
-    case TokenKind::block_end: return "'%}'";
-    case TokenKind::string: return "a string";
-    case TokenKind::end: return "the end of the template";
-    default: return "'" + token.text + "'";
+    case TokenKind::text:
+      return "text";
+    case TokenKind::output_begin:
+      return "'{{'";
+    case TokenKind::output_end:
+      return "'}}'";
+    case TokenKind::block_begin:
+      return "'{%'";
+    case TokenKind::block_end:
+      return "'%}'";
+    case TokenKind::string:
+      return "a string";
+    case TokenKind::end:
+      return "the end of the template";
+    default:
+      return "'" + token.text + "'";
   }
 }
 

@@ -8,7 +8,19 @@
 
 namespace consonant::jinja {
 
-enum class TokenKind : uint8_t { text, output_begin, output_end, block_begin, block_end, name, string, integer, real, op, end };
+enum class TokenKind : uint8_t {
+  text,
+  output_begin,
+  output_end,
+  block_begin,
+  block_end,
+  name,
+  string,
+  integer,
+  real,
+  op,
+  end
+};
 
 struct Token {
   TokenKind kind;

@@ -128,7 +128,8 @@ Ref<Dict> make_dict(Interpreter& in, const Args& args) {
     }
     for (const Value& item : to_vector(in.heap, from)) {
       const std::vector<Value> pair = to_vector(in.heap, item);
-      if (pair.size() != 2) fail(Fault::value, "dictionary update sequence element has length {}; 2 is required", pair.size());
+      if (pair.size() != 2)
+        fail(Fault::value, "dictionary update sequence element has length {}; 2 is required", pair.size());
       in.heap.set(*dict, pair[0], pair[1]);
     }
   }

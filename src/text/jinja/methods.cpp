@@ -45,7 +45,9 @@ Value index(Interpreter& in, const Value& self, const Bound& args) {
   fail(Fault::value, "the value is not in the {}", type_name(self));
 }
 
-Value is_integer(Interpreter&, const Value& self, const Bound&) { return Value::of(std::floor(self.real) == self.real); }
+Value is_integer(Interpreter&, const Value& self, const Bound&) {
+  return Value::of(std::floor(self.real) == self.real);
+}
 
 Value bit_length(Interpreter&, const Value& self, const Bound&) {
   uint64_t v = self.integer < 0 ? -static_cast<uint64_t>(self.integer) : static_cast<uint64_t>(self.integer);
@@ -55,8 +57,11 @@ Value bit_length(Interpreter&, const Value& self, const Bound&) {
 }
 
 constexpr NativeEntry dict_methods[] = {
-    {"keys", "/", view<View::Of::keys>},   {"values", "/", view<View::Of::values>}, {"items", "/", view<View::Of::items>},
-    {"get", "/ key! default", dict_get}, {"copy", "/", copy},
+    {"keys", "/", view<View::Of::keys>},
+    {"values", "/", view<View::Of::values>},
+    {"items", "/", view<View::Of::items>},
+    {"get", "/ key! default", dict_get},
+    {"copy", "/", copy},
 };
 constexpr NativeEntry list_methods[] = {
     {"count", "/ value!", count}, {"index", "/ value! start stop", index}, {"copy", "/", copy}};
@@ -89,22 +94,30 @@ struct Type {
 Type look_up(const Value& self, std::string_view name) {
   switch (self.kind) {
     case Kind::string:
-      return {find_string_method(name), "", self.as<String>().markup
-                                                ? "encode isnumeric maketrans translate escape striptags unescape"
-                                                : "encode isnumeric maketrans translate"};
+      return {find_string_method(name), "",
+              self.as<String>().markup ? "encode isnumeric maketrans translate escape striptags unescape"
+                                       : "encode isnumeric maketrans translate"};
     case Kind::list:
       return {among(list_methods, name), "append clear pop reverse insert sort extend remove", ""};
-    case Kind::tuple: return {name == "copy" ? nullptr : among(list_methods, name), "", ""};
-    case Kind::range: return {name == "copy" ? nullptr : among(list_methods, name), "", ""};
-    case Kind::dict: return {among(dict_methods, name), "clear pop popitem setdefault update", "fromkeys"};
-    case Kind::view: return {nullptr, "", "isdisjoint mapping"};
+    case Kind::tuple:
+      return {name == "copy" ? nullptr : among(list_methods, name), "", ""};
+    case Kind::range:
+      return {name == "copy" ? nullptr : among(list_methods, name), "", ""};
+    case Kind::dict:
+      return {among(dict_methods, name), "clear pop popitem setdefault update", "fromkeys"};
+    case Kind::view:
+      return {nullptr, "", "isdisjoint mapping"};
     case Kind::integer:
     case Kind::boolean:
-      return {among(integer_methods, name), "", "real imag numerator denominator conjugate as_integer_ratio bit_count "
-                                                "from_bytes to_bytes"};
-    case Kind::real: return {among(real_methods, name), "", "real imag conjugate as_integer_ratio fromhex hex"};
-    case Kind::generator: return {nullptr, "", "send throw close gi_code gi_frame gi_running gi_yieldfrom"};
-    default: return {nullptr, "", ""};
+      return {among(integer_methods, name), "",
+              "real imag numerator denominator conjugate as_integer_ratio bit_count "
+              "from_bytes to_bytes"};
+    case Kind::real:
+      return {among(real_methods, name), "", "real imag conjugate as_integer_ratio fromhex hex"};
+    case Kind::generator:
+      return {nullptr, "", "send throw close gi_code gi_frame gi_running gi_yieldfrom"};
+    default:
+      return {nullptr, "", ""};
   }
 }
 

@@ -41,10 +41,18 @@ NumberText integer_text(int64_t value, const FormatSpec& spec) {
   const uint64_t size = value < 0 ? -static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
   size_t group = 4;
   switch (spec.type) {
-    case 'b': out.digits = fmt::format("{:b}", size); break;
-    case 'o': out.digits = fmt::format("{:o}", size); break;
-    case 'x': out.digits = fmt::format("{:x}", size); break;
-    case 'X': out.digits = fmt::format("{:X}", size); break;
+    case 'b':
+      out.digits = fmt::format("{:b}", size);
+      break;
+    case 'o':
+      out.digits = fmt::format("{:o}", size);
+      break;
+    case 'x':
+      out.digits = fmt::format("{:x}", size);
+      break;
+    case 'X':
+      out.digits = fmt::format("{:X}", size);
+      break;
     default:
       out.digits = fmt::format("{}", size);
       group = 3;
@@ -175,7 +183,8 @@ bool parse_real(std::string_view text, double& value) {
   // No underscore stands beside anything but a digit here, so they can go.
   std::string digits;
   for (; at < s.size(); ++at) {
-    const bool number = (s[at] >= '0' && s[at] <= '9') || std::string_view(".eE+-").find(s[at]) != std::string_view::npos;
+    const bool number =
+        (s[at] >= '0' && s[at] <= '9') || std::string_view(".eE+-").find(s[at]) != std::string_view::npos;
     if (s[at] == '_') continue;
     if (!number) return false;
     digits.push_back(s[at]);
@@ -185,8 +194,8 @@ bool parse_real(std::string_view text, double& value) {
   if (result.ptr != digits.data() + digits.size() || result.ec == std::errc::invalid_argument) return false;
   if (result.ec == std::errc::result_out_of_range) {
     const size_t e = digits.find_first_of("eE");
-    const bool small = e != std::string::npos ? digits[e + 1] == '-' : digits.find_first_not_of("0.") != std::string::npos &&
-                                                                          digits[0] == '0';
+    const bool small = e != std::string::npos ? digits[e + 1] == '-'
+                                              : digits.find_first_not_of("0.") != std::string::npos && digits[0] == '0';
     value = small ? 0.0 : INFINITY;
   }
   if (negative) value = -value;

@@ -59,11 +59,16 @@ std::pair<double, double> real_divmod(double a, double b) {
 
 Value real_arithmetic(Op op, double a, double b) {
   switch (op) {
-    case Op::add: return Value::of(a + b);
-    case Op::sub: return Value::of(a - b);
-    case Op::mul: return Value::of(a * b);
-    case Op::pow: return Value::of(real_power(a, b));
-    default: break;
+    case Op::add:
+      return Value::of(a + b);
+    case Op::sub:
+      return Value::of(a - b);
+    case Op::mul:
+      return Value::of(a * b);
+    case Op::pow:
+      return Value::of(real_power(a, b));
+    default:
+      break;
   }
   if (b == 0) fail(Fault::zero_division, "float {} by zero", op == Op::div ? "division" : "floor division or modulo");
   if (op == Op::div) return Value::of(a / b);
@@ -130,8 +135,10 @@ int64_t checked_integer(Op op, int64_t a, int64_t b) {
     case Op::mul:
       if (__builtin_mul_overflow(a, b, &r)) too_large();
       return r;
-    case Op::pow: return integer_power(a, b);
-    default: break;
+    case Op::pow:
+      return integer_power(a, b);
+    default:
+      break;
   }
   if (b == 0) fail(Fault::zero_division, "integer floor division or modulo by zero");
   if (b == -1) {
@@ -178,10 +185,12 @@ namespace {
 bool view_contains(const View& view, const Value& item) {
   const auto& pairs = view.dict->items;
   switch (view.of) {
-    case View::Of::keys: return view.dict->find(item) != nullptr;
+    case View::Of::keys:
+      return view.dict->find(item) != nullptr;
     case View::Of::values:
       return std::any_of(pairs.begin(), pairs.end(), [&](const auto& p) { return equal(p.second, item); });
-    case View::Of::items: break;
+    case View::Of::items:
+      break;
   }
   if (!item.is(Kind::tuple) || item.as<List>().items.size() != 2) return false;
   const Value* found = view.dict->find(item.as<List>().items[0]);
@@ -212,10 +221,14 @@ bool contains(Heap& heap, const Value& container, const Value& item) {
       heap.spend_bytes(items.size() * sizeof(Value));
       return std::any_of(items.begin(), items.end(), [&](const Value& v) { return equal(v, item); });
     }
-    case Kind::dict: return container.as<Dict>().find(item) != nullptr;
-    case Kind::view: return view_contains(container.as<View>(), item);
-    case Kind::range: return range_contains(container.as<Range>(), item);
-    case Kind::undefined: return false;
+    case Kind::dict:
+      return container.as<Dict>().find(item) != nullptr;
+    case Kind::view:
+      return view_contains(container.as<View>(), item);
+    case Kind::range:
+      return range_contains(container.as<Range>(), item);
+    case Kind::undefined:
+      return false;
     case Kind::generator: {
       Value v;
       while (container.as<Iterator>().next(v)) {
@@ -224,18 +237,24 @@ bool contains(Heap& heap, const Value& container, const Value& item) {
       }
       return false;
     }
-    default: fail(Fault::type, "argument of type '{}' is not iterable", type_name(container));
+    default:
+      fail(Fault::type, "argument of type '{}' is not iterable", type_name(container));
   }
 }
 
 bool compare(Heap& heap, Op op, const Value& a, const Value& b) {
   if (a.is(Kind::string) && b.is(Kind::string)) heap.spend_bytes(std::min(text_of(a).size(), text_of(b).size()));
   switch (op) {
-    case Op::eq: return equal(a, b);
-    case Op::ne: return !equal(a, b);
-    case Op::in: return contains(heap, b, a);
-    case Op::not_in: return !contains(heap, b, a);
-    default: return compare(a, b, symbol(op));
+    case Op::eq:
+      return equal(a, b);
+    case Op::ne:
+      return !equal(a, b);
+    case Op::in:
+      return contains(heap, b, a);
+    case Op::not_in:
+      return !contains(heap, b, a);
+    default:
+      return compare(a, b, symbol(op));
   }
 }
 
@@ -294,8 +313,10 @@ Value slice_string(Heap& heap, const Value& v, const Walk& walk) {
 
 Value slice(Heap& heap, const Value& object, const Value& start, const Value& stop, const Value& step) {
   switch (object.kind) {
-    case Kind::undefined: fail_undefined(object);
-    case Kind::string: return slice_string(heap, object, walk_of(start, stop, step, length_of(object)));
+    case Kind::undefined:
+      fail_undefined(object);
+    case Kind::string:
+      return slice_string(heap, object, walk_of(start, stop, step, length_of(object)));
     case Kind::list:
     case Kind::tuple: {
       const Walk walk = walk_of(start, stop, step, length_of(object));
@@ -312,8 +333,10 @@ Value slice(Heap& heap, const Value& object, const Value& start, const Value& st
       const int64_t by = checked_integer(Op::mul, r.step, walk.step);
       return Value(Kind::range, heap.make<Range>(0, r.at(walk.start), r.at(walk.stop), by));
     }
-    case Kind::dict: fail(Fault::type, "unhashable type: 'slice'");
-    default: fail(Fault::type, "'{}' object is not subscriptable", type_name(object));
+    case Kind::dict:
+      fail(Fault::type, "unhashable type: 'slice'");
+    default:
+      fail(Fault::type, "'{}' object is not subscriptable", type_name(object));
   }
 }
 

@@ -220,9 +220,12 @@ NodePtr Parser::primary(bool spaces) {
       while (now().kind == TokenKind::string) text += take().text;
       return std::make_unique<ConstantNode>(line, std::move(text));
     }
-    case TokenKind::integer: return std::make_unique<ConstantNode>(line, take().integer);
-    case TokenKind::real: return std::make_unique<ConstantNode>(line, take().real);
-    default: break;
+    case TokenKind::integer:
+      return std::make_unique<ConstantNode>(line, take().integer);
+    case TokenKind::real:
+      return std::make_unique<ConstantNode>(line, take().real);
+    default:
+      break;
   }
   Deeper deeper(*this);
   if (skip_op("(")) {
@@ -386,8 +389,8 @@ NodePtr Parser::test(NodePtr subject) {
   Arguments a;
   const Token& token = now();
   const bool starts_argument = token.kind == TokenKind::name || token.kind == TokenKind::string ||
-                               token.kind == TokenKind::integer || token.kind == TokenKind::real ||
-                               token.is_op("[") || token.is_op("{");
+                               token.kind == TokenKind::integer || token.kind == TokenKind::real || token.is_op("[") ||
+                               token.is_op("{");
   if (token.is_op("(")) {
     a = arguments();
   } else if (starts_argument && !token.is_name("else") && !token.is_name("or") && !token.is_name("and")) {

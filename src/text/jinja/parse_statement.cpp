@@ -83,7 +83,8 @@ NodePtr Parser::statement() {
     return node;
   }
   for (const auto other : {"include", "import", "from", "extends", "block", "autoescape"})
-    if (name == other) fail_at(line, "{{% {} %}} isn't supported: a chat template stands alone and is plain text", name);
+    if (name == other)
+      fail_at(line, "{{% {} %}} isn't supported: a chat template stands alone and is plain text", name);
   if (open_.empty()) fail_at(line, "unknown tag {{% {} %}}", name);
   fail_at(line, "unknown tag {{% {} %}} within {{% {} %}} of line {}", name, open_.back().first, open_.back().second);
 }

@@ -19,9 +19,9 @@ class Parser {
 
  private:
   // parse_statement.cpp
-  Body statements(std::initializer_list<std::string_view> ends);       // up to one of the tags; it stays the token
-  Body block(std::initializer_list<std::string_view> ends);            // after the tag that opened it
-  Body block(std::string_view end);                                    // takes the end tag too
+  Body statements(std::initializer_list<std::string_view> ends);  // up to one of the tags; it stays the token
+  Body block(std::initializer_list<std::string_view> ends);       // after the tag that opened it
+  Body block(std::string_view end);                               // takes the end tag too
   NodePtr statement();
   NodePtr parse_for();
   NodePtr parse_if();
@@ -88,7 +88,7 @@ class Parser {
   std::vector<Token> tokens_;
   size_t at_ = 0;
   int depth_ = 0;
-  int loops_ = 0;  // around the statement, within its function
+  int loops_ = 0;                                  // around the statement, within its function
   std::vector<std::pair<std::string, int>> open_;  // tags and their lines
 };
 

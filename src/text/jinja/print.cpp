@@ -71,11 +71,16 @@ void Printer::view(const View& view) {
 
 void Printer::repr(const Value& v) {
   switch (v.kind) {
-    case Kind::undefined: return put("Undefined");
-    case Kind::none: return put("None");
-    case Kind::boolean: return put(v.integer ? "True" : "False");
-    case Kind::integer: return put(fmt::format("{}", v.integer));
-    case Kind::real: return put(repr_real(v.real));
+    case Kind::undefined:
+      return put("Undefined");
+    case Kind::none:
+      return put("None");
+    case Kind::boolean:
+      return put(v.integer ? "True" : "False");
+    case Kind::integer:
+      return put(fmt::format("{}", v.integer));
+    case Kind::real:
+      return put(repr_real(v.real));
     case Kind::string:
       return v.as<String>().markup ? put("Markup(" + repr_string(text_of(v)) + ")") : put(repr_string(text_of(v)));
     case Kind::list:
@@ -86,8 +91,10 @@ void Printer::repr(const Value& v) {
       put("(");
       items(v.as<List>().items);
       return put(v.as<List>().items.size() == 1 ? ",)" : ")");
-    case Kind::dict: return pairs(v.as<Dict>());
-    case Kind::view: return view(v.as<View>());
+    case Kind::dict:
+      return pairs(v.as<Dict>());
+    case Kind::view:
+      return view(v.as<View>());
     case Kind::range: {
       const auto& r = v.as<Range>();
       return put(r.step == 1 ? fmt::format("range({}, {})", r.start, r.stop)
@@ -101,8 +108,10 @@ void Printer::repr(const Value& v) {
       auto& loop = v.as<Loop>();
       return put(fmt::format("<LoopContext {}/{}>", loop.index0 + 1, loop.size()));
     }
-    case Kind::space: fail(Fault::unsupported, "printing a namespace");
-    default: fail(Fault::unsupported, "printing a {}: Python would print its address", type_name(v));
+    case Kind::space:
+      fail(Fault::unsupported, "printing a namespace");
+    default:
+      fail(Fault::unsupported, "printing a {}: Python would print its address", type_name(v));
   }
 }
 
@@ -178,12 +187,23 @@ std::string escape_html(std::string_view text) {
   out.reserve(text.size());
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '\'': out += "&#39;"; break;
-      case '"': out += "&#34;"; break;
-      default: out.push_back(c);
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      default:
+        out.push_back(c);
     }
   }
   return out;
@@ -227,13 +247,27 @@ void JsonPrinter::string(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const char32_t c = utf8_next(text, at);
     switch (c) {
-      case '"': s += "\\\""; break;
-      case '\\': s += "\\\\"; break;
-      case '\n': s += "\\n"; break;
-      case '\r': s += "\\r"; break;
-      case '\t': s += "\\t"; break;
-      case '\f': s += "\\f"; break;
-      case '\b': s += "\\b"; break;
+      case '"':
+        s += "\\\"";
+        break;
+      case '\\':
+        s += "\\\\";
+        break;
+      case '\n':
+        s += "\\n";
+        break;
+      case '\r':
+        s += "\\r";
+        break;
+      case '\t':
+        s += "\\t";
+        break;
+      case '\f':
+        s += "\\f";
+        break;
+      case '\b':
+        s += "\\b";
+        break;
       default:
         if (c < 0x20 || (style_.ascii && c > 0x7E && c < 0x10000)) {
           s += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
@@ -250,9 +284,12 @@ void JsonPrinter::string(std::string_view text) {
 
 std::string JsonPrinter::number(const Value& v) const {
   switch (v.kind) {
-    case Kind::none: return "null";
-    case Kind::boolean: return v.integer ? "true" : "false";
-    case Kind::integer: return fmt::format("{}", v.integer);
+    case Kind::none:
+      return "null";
+    case Kind::boolean:
+      return v.integer ? "true" : "false";
+    case Kind::integer:
+      return fmt::format("{}", v.integer);
     default:
       if (std::isnan(v.real)) return "NaN";
       if (std::isinf(v.real)) return v.real < 0 ? "-Infinity" : "Infinity";
@@ -300,12 +337,17 @@ void JsonPrinter::value(const Value& v, int level) {
     case Kind::none:
     case Kind::boolean:
     case Kind::integer:
-    case Kind::real: return put(number(v));
-    case Kind::string: return string(text_of(v));
+    case Kind::real:
+      return put(number(v));
+    case Kind::string:
+      return string(text_of(v));
     case Kind::list:
-    case Kind::tuple: return list(v.as<List>(), level);
-    case Kind::dict: return dict(v.as<Dict>(), level);
-    default: fail(Fault::type, "Object of type {} is not JSON serializable", type_name(v));
+    case Kind::tuple:
+      return list(v.as<List>(), level);
+    case Kind::dict:
+      return dict(v.as<Dict>(), level);
+    default:
+      fail(Fault::type, "Object of type {} is not JSON serializable", type_name(v));
   }
 }
 

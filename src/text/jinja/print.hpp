@@ -23,7 +23,7 @@ Value escape(Heap& heap, const Value& v);
 struct JsonStyle {
   bool ascii = false;
   bool sort = false;
-  bool pretty = false;      // on lines, indented by `indent` a level
+  bool pretty = false;  // on lines, indented by `indent` a level
   std::string indent;
   std::string item_end = ", ", key_end = ": ";
 };

@@ -118,38 +118,52 @@ class Collector {
 
   void visit(Node& node) {
     switch (node.kind) {
-      case NodeKind::name: return name(static_cast<NameNode&>(node));
-      case NodeKind::space_attribute: return symbols_->load(static_cast<SpaceAttributeNode&>(node).name);
-      case NodeKind::if_: return if_(static_cast<IfNode&>(node));
-      case NodeKind::macro: return symbols_->store(static_cast<MacroNode&>(node).name);
+      case NodeKind::name:
+        return name(static_cast<NameNode&>(node));
+      case NodeKind::space_attribute:
+        return symbols_->load(static_cast<SpaceAttributeNode&>(node).name);
+      case NodeKind::if_:
+        return if_(static_cast<IfNode&>(node));
+      case NodeKind::macro:
+        return symbols_->store(static_cast<MacroNode&>(node).name);
       case NodeKind::set:
         visit(*static_cast<SetNode&>(node).value);
         return visit(*static_cast<SetNode&>(node).target);
-      case NodeKind::for_: return visit(*static_cast<ForNode&>(node).items);
+      case NodeKind::for_:
+        return visit(*static_cast<ForNode&>(node).items);
       case NodeKind::call_block: {
         const auto& call = static_cast<CallBlockNode&>(node).call;
         return call ? visit(*call) : void();
       }
-      case NodeKind::filter_block: return visit(*static_cast<FilterBlockNode&>(node).filter);
-      case NodeKind::with: return visit(static_cast<WithNode&>(node).values);
-      case NodeKind::set_block: return visit(*static_cast<SetBlockNode&>(node).target);
-      default: return for_each_child(node, [this](Node& child) { visit(child); });
+      case NodeKind::filter_block:
+        return visit(*static_cast<FilterBlockNode&>(node).filter);
+      case NodeKind::with:
+        return visit(static_cast<WithNode&>(node).values);
+      case NodeKind::set_block:
+        return visit(*static_cast<SetBlockNode&>(node).target);
+      default:
+        return for_each_child(node, [this](Node& child) { visit(child); });
     }
   }
   void visit(const Body& body) {
     for (const NodePtr& node : body) visit(*node);
   }
   void parameters(Node& target) {
-    if (target.kind == NodeKind::name) symbols_->declare_parameter(static_cast<NameNode&>(target).name);
-    else for_each_child(target, [this](Node& child) { parameters(child); });
+    if (target.kind == NodeKind::name)
+      symbols_->declare_parameter(static_cast<NameNode&>(target).name);
+    else
+      for_each_child(target, [this](Node& child) { parameters(child); });
   }
 
  private:
   void name(NameNode& node) {
     switch (node.use) {
-      case NameUse::load: return symbols_->load(node.name);
-      case NameUse::store: return symbols_->store(node.name);
-      case NameUse::parameter: symbols_->declare_parameter(node.name);
+      case NameUse::load:
+        return symbols_->load(node.name);
+      case NameUse::store:
+        return symbols_->store(node.name);
+      case NameUse::parameter:
+        symbols_->declare_parameter(node.name);
     }
   }
 
@@ -179,7 +193,7 @@ class Collector {
     symbols_->merge({std::move(body), std::move(others), std::move(otherwise)});
   }
 
-  static constexpr size_t max_work = 20'000'000;
+  static constexpr size_t max_work = 500'000;
   Symbols* symbols_;
   size_t work_ = 0;
 };
@@ -237,7 +251,8 @@ class Resolver {
         return;
       }
       case NodeKind::space_attribute:
-        static_cast<SpaceAttributeNode&>(node).ref = symbols.ref(static_cast<SpaceAttributeNode&>(node).name, node.line);
+        static_cast<SpaceAttributeNode&>(node).ref =
+            symbols.ref(static_cast<SpaceAttributeNode&>(node).name, node.line);
         return;
       case NodeKind::filter:
       case NodeKind::test: {
@@ -248,8 +263,10 @@ class Resolver {
         break;
       }
       case NodeKind::condition:
-      case NodeKind::if_: return for_each_child(node, [&](Node& child) { resolve(child, symbols, true); });
-      case NodeKind::for_: return for_(static_cast<ForNode&>(node), symbols);
+      case NodeKind::if_:
+        return for_each_child(node, [&](Node& child) { resolve(child, symbols, true); });
+      case NodeKind::for_:
+        return for_(static_cast<ForNode&>(node), symbols);
       case NodeKind::macro:
         static_cast<MacroNode&>(node).ref = symbols.ref(static_cast<MacroNode&>(node).name, node.line);
         return macro(static_cast<MacroNode&>(node), symbols);
@@ -279,8 +296,10 @@ class Resolver {
         block.scope = within.scope();
         return;
       }
-      case NodeKind::with: return with(static_cast<WithNode&>(node), symbols, soft);
-      default: break;
+      case NodeKind::with:
+        return with(static_cast<WithNode&>(node), symbols, soft);
+      default:
+        break;
     }
     for_each_child(node, [&](Node& child) { resolve(child, symbols, soft); });
   }

@@ -91,26 +91,38 @@ Interpreter::Flow Interpreter::run(const Node& node) {
   heap.spend(1);
   line_ = node.line;
   switch (node.kind) {
-    case NodeKind::output: run_output(static_cast<const OutputNode&>(node)); break;
-    case NodeKind::if_: return run_if(static_cast<const IfNode&>(node));
-    case NodeKind::for_: run_for(static_cast<const ForNode&>(node)); break;
+    case NodeKind::output:
+      run_output(static_cast<const OutputNode&>(node));
+      break;
+    case NodeKind::if_:
+      return run_if(static_cast<const IfNode&>(node));
+    case NodeKind::for_:
+      run_for(static_cast<const ForNode&>(node));
+      break;
     case NodeKind::set: {
       const auto& n = static_cast<const SetNode&>(node);
       check_spaces(*n.target);
       assign(*n.target, eval(*n.value));
       break;
     }
-    case NodeKind::set_block: return run_set_block(static_cast<const SetBlockNode&>(node));
+    case NodeKind::set_block:
+      return run_set_block(static_cast<const SetBlockNode&>(node));
     case NodeKind::macro: {
       const auto& n = static_cast<const MacroNode&>(node);
       slot(n.ref) = Value(Kind::macro, heap.make<Macro>(0, n, frame_));
       break;
     }
-    case NodeKind::call_block: run_call_block(static_cast<const CallBlockNode&>(node)); break;
-    case NodeKind::filter_block: return run_filter_block(static_cast<const FilterBlockNode&>(node));
-    case NodeKind::with: return run_with(static_cast<const WithNode&>(node));
-    case NodeKind::loop_control: return static_cast<const LoopControlNode&>(node).is_break ? Flow::break_ : Flow::continue_;
-    default: fail(Fault::syntax, "this can't stand alone");
+    case NodeKind::call_block:
+      run_call_block(static_cast<const CallBlockNode&>(node));
+      break;
+    case NodeKind::filter_block:
+      return run_filter_block(static_cast<const FilterBlockNode&>(node));
+    case NodeKind::with:
+      return run_with(static_cast<const WithNode&>(node));
+    case NodeKind::loop_control:
+      return static_cast<const LoopControlNode&>(node).is_break ? Flow::break_ : Flow::continue_;
+    default:
+      fail(Fault::syntax, "this can't stand alone");
   }
   return Flow::next;
 }
@@ -373,7 +385,8 @@ Value Interpreter::call(const Value& callee, const Args& args) {
   const Nesting nesting(depth_, heap.limits.call_depth);
   heap.spend(1);
   switch (callee.kind) {
-    case Kind::undefined: fail_undefined(callee);
+    case Kind::undefined:
+      fail_undefined(callee);
     case Kind::macro: {
       const int line = line_;
       Value text = call_macro(callee, args);
@@ -395,7 +408,8 @@ Value Interpreter::call(const Value& callee, const Args& args) {
       auto& joiner = callee.as<Joiner>();
       return std::exchange(joiner.used, true) ? joiner.separator : heap.string("");
     }
-    default: fail(Fault::type, "'{}' object is not callable", type_name(callee));
+    default:
+      fail(Fault::type, "'{}' object is not callable", type_name(callee));
   }
 }
 

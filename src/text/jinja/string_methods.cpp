@@ -13,7 +13,9 @@ namespace consonant::jinja {
 namespace {
 
 bool is_markup(const Value& v) { return v.is(Kind::string) && v.as<String>().markup; }
-Value same(Interpreter& in, const Value& self, std::string text) { return in.heap.string(std::move(text), is_markup(self)); }
+Value same(Interpreter& in, const Value& self, std::string text) {
+  return in.heap.string(std::move(text), is_markup(self));
+}
 std::string escaped_for(const Value& self, const Value& part) {
   return is_markup(self) && !is_markup(part) ? escape_html(text_of(part)) : text_of(part);
 }
@@ -134,7 +136,8 @@ Value count(Interpreter& in, const Value& self, const Bound& args) {
   if (!part.valid) return Value::of(int64_t{0});
   if (wanted.empty()) return Value::of(char_count(part.text) + 1);
   int64_t n = 0;
-  for (size_t at = part.text.find(wanted); at != std::string_view::npos; at = part.text.find(wanted, at + wanted.size()))
+  for (size_t at = part.text.find(wanted); at != std::string_view::npos;
+       at = part.text.find(wanted, at + wanted.size()))
     ++n;
   return Value::of(n);
 }
@@ -143,7 +146,8 @@ Value has_end(Interpreter&, const Value& self, const Bound& args) {
   const Part part = part_of(self, args, 1);
   const bool start = args.function() == "startswith";
   const auto matches = [&](const Value& v) {
-    if (!v.is(Kind::string)) fail(Fault::type, "{} first arg must be str or a tuple of str, not {}", args.function(), type_name(v));
+    if (!v.is(Kind::string))
+      fail(Fault::type, "{} first arg must be str or a tuple of str, not {}", args.function(), type_name(v));
     const std::string& wanted = text_of(v);
     if (!part.valid || wanted.size() > part.text.size()) return false;
     return part.text.substr(start ? 0 : part.text.size() - wanted.size(), wanted.size()) == wanted;
@@ -157,13 +161,15 @@ Value has_end(Interpreter&, const Value& self, const Bound& args) {
 Value without_end(Interpreter& in, const Value& self, const Bound& args) {
   const std::string &text = text_of(self), &end = args.text(0);
   const bool prefix = args.function() == "removeprefix";
-  if (end.size() > text.size() || text.compare(prefix ? 0 : text.size() - end.size(), end.size(), end) != 0) return self;
+  if (end.size() > text.size() || text.compare(prefix ? 0 : text.size() - end.size(), end.size(), end) != 0)
+    return self;
   return same(in, self, prefix ? text.substr(end.size()) : text.substr(0, text.size() - end.size()));
 }
 
 Value replace(Interpreter& in, const Value& self, const Bound& args) {
   args.text(1);
-  return same(in, self, replaced(in.heap, text_of(self), args.text(0), escaped_for(self, args.value(1)), args.integer(2, -1)));
+  return same(in, self,
+              replaced(in.heap, text_of(self), args.text(0), escaped_for(self, args.value(1)), args.integer(2, -1)));
 }
 
 Value join(Interpreter& in, const Value& self, const Bound& args) {
@@ -189,7 +195,8 @@ Value padded(Interpreter& in, const Value& self, const Bound& args) {
   if (char_count(piece) != 1) fail(Fault::type, "The fill character must be exactly one character long");
   if (width <= size) return self;
   const int64_t missing = width - size;
-  in.heap.check_string(text_of(self).size() + static_cast<size_t>(std::min<int64_t>(missing, INT32_MAX)) * piece.size());
+  in.heap.check_string(text_of(self).size() +
+                       static_cast<size_t>(std::min<int64_t>(missing, INT32_MAX)) * piece.size());
   // The odd one goes to the left in an odd width, as Python's center() has it.
   const int64_t left = args.function() == "rjust"   ? missing
                        : args.function() == "ljust" ? 0

@@ -33,7 +33,8 @@ Compiled::~Compiled() = default;
 Compiled::Compiled(Compiled&&) noexcept = default;
 Compiled& Compiled::operator=(Compiled&&) noexcept = default;
 
-std::string Compiled::render(const nlohmann::ordered_json& variables, const LocalTime& now, const Limits& limits) const {
+std::string Compiled::render(const nlohmann::ordered_json& variables, const LocalTime& now,
+                             const Limits& limits) const {
   if (!variables.is_object()) bad_usage("the variables of a chat template must be an object");
   Interpreter in(*tree_, variables, now, limits);
   try {

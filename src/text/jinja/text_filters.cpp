@@ -35,7 +35,9 @@ Value trim(Interpreter& in, const Value& self, const Bound& args) {
 Value title(Interpreter& in, const Value& self, const Bound&) {
   const std::u32string chars = decode(to_text(self));
   std::string out;
-  const auto separates = [](char32_t c) { return is_space(c) || std::u32string_view(U"-({[<").find(c) != std::u32string_view::npos; };
+  const auto separates = [](char32_t c) {
+    return is_space(c) || std::u32string_view(U"-({[<").find(c) != std::u32string_view::npos;
+  };
   for (size_t at = 0; at < chars.size();) {
     size_t end = at + 1;
     while (end < chars.size() && separates(chars[end]) == separates(chars[at])) ++end;

@@ -43,9 +43,13 @@ bool ignorable(char32_t c) {
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_SK: return true;
-    default: return std::u32string_view(U"'.:\u00b7\u0387\u055f\u05f4\u2018\u2019\u2024\u2027\ufe13\ufe52\ufe55\uff07"
-                                        U"\uff0e\uff1a").find(c) != std::u32string_view::npos;
+    case UTF8PROC_CATEGORY_SK:
+      return true;
+    default:
+      return std::u32string_view(
+                 U"'.:\u00b7\u0387\u055f\u05f4\u2018\u2019\u2024\u2027\ufe13\ufe52\ufe55\uff07"
+                 U"\uff0e\uff1a")
+                 .find(c) != std::u32string_view::npos;
   }
 }
 

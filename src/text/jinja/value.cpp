@@ -160,28 +160,46 @@ void fail_undefined(const Value& v) {
 
 const char* type_name(const Value& v) {
   switch (v.kind) {
-    case Kind::missing: return "missing";
-    case Kind::undefined: return "Undefined";
-    case Kind::none: return "NoneType";
-    case Kind::boolean: return "bool";
-    case Kind::integer: return "int";
-    case Kind::real: return "float";
-    case Kind::string: return v.as<String>().markup ? "Markup" : "str";
-    case Kind::list: return "list";
-    case Kind::tuple: return v.as<List>().group ? "_GroupTuple" : "tuple";
-    case Kind::dict: return "dict";
+    case Kind::missing:
+      return "missing";
+    case Kind::undefined:
+      return "Undefined";
+    case Kind::none:
+      return "NoneType";
+    case Kind::boolean:
+      return "bool";
+    case Kind::integer:
+      return "int";
+    case Kind::real:
+      return "float";
+    case Kind::string:
+      return v.as<String>().markup ? "Markup" : "str";
+    case Kind::list:
+      return "list";
+    case Kind::tuple:
+      return v.as<List>().group ? "_GroupTuple" : "tuple";
+    case Kind::dict:
+      return "dict";
     case Kind::view: {
       const View::Of of = v.as<View>().of;
       return of == View::Of::keys ? "dict_keys" : of == View::Of::values ? "dict_values" : "dict_items";
     }
-    case Kind::range: return "range";
-    case Kind::generator: return v.as<Iterator>().type;
-    case Kind::space: return "Namespace";
-    case Kind::macro: return "Macro";
-    case Kind::function: return "function";
-    case Kind::loop: return "LoopContext";
-    case Kind::cycler: return "Cycler";
-    case Kind::joiner: return "Joiner";
+    case Kind::range:
+      return "range";
+    case Kind::generator:
+      return v.as<Iterator>().type;
+    case Kind::space:
+      return "Namespace";
+    case Kind::macro:
+      return "Macro";
+    case Kind::function:
+      return "function";
+    case Kind::loop:
+      return "LoopContext";
+    case Kind::cycler:
+      return "Cycler";
+    case Kind::joiner:
+      return "Joiner";
   }
   return "?";
 }
@@ -190,18 +208,28 @@ bool truth(const Value& v) {
   switch (v.kind) {
     case Kind::missing:
     case Kind::undefined:
-    case Kind::none: return false;
+    case Kind::none:
+      return false;
     case Kind::boolean:
-    case Kind::integer: return v.integer != 0;
-    case Kind::real: return v.real != 0;
-    case Kind::string: return !text_of(v).empty();
+    case Kind::integer:
+      return v.integer != 0;
+    case Kind::real:
+      return v.real != 0;
+    case Kind::string:
+      return !text_of(v).empty();
     case Kind::list:
-    case Kind::tuple: return !v.as<List>().items.empty();
-    case Kind::dict: return !v.as<Dict>().items.empty();
-    case Kind::view: return !v.as<View>().dict->items.empty();
-    case Kind::range: return v.as<Range>().size() > 0;
-    case Kind::loop: return length_of(v) > 0;
-    default: return true;
+    case Kind::tuple:
+      return !v.as<List>().items.empty();
+    case Kind::dict:
+      return !v.as<Dict>().items.empty();
+    case Kind::view:
+      return !v.as<View>().dict->items.empty();
+    case Kind::range:
+      return v.as<Range>().size() > 0;
+    case Kind::loop:
+      return length_of(v) > 0;
+    default:
+      return true;
   }
 }
 
@@ -254,24 +282,33 @@ bool equal(const Value& a, const Value& b) {
   // Values that share their parts can be far larger than the memory they take.
   if (a.object && a.object->heap) a.object->heap->spend(1);
   switch (a.kind) {
-    case Kind::string: return text_of(a) == text_of(b);
+    case Kind::string:
+      return text_of(a) == text_of(b);
     case Kind::list:
-    case Kind::tuple: return a.object.get() == b.object.get() || equal_items(a.as<List>().items, b.as<List>().items);
-    case Kind::dict: return a.object.get() == b.object.get() || equal_dicts(a.as<Dict>(), b.as<Dict>());
-    case Kind::view: return equal_views(a.as<View>(), b.as<View>());
-    case Kind::range: return equal_ranges(a.as<Range>(), b.as<Range>());
+    case Kind::tuple:
+      return a.object.get() == b.object.get() || equal_items(a.as<List>().items, b.as<List>().items);
+    case Kind::dict:
+      return a.object.get() == b.object.get() || equal_dicts(a.as<Dict>(), b.as<Dict>());
+    case Kind::view:
+      return equal_views(a.as<View>(), b.as<View>());
+    case Kind::range:
+      return equal_ranges(a.as<Range>(), b.as<Range>());
     case Kind::missing:
     case Kind::undefined:
-    case Kind::none: return true;
-    default: return a.object.get() == b.object.get();
+    case Kind::none:
+      return true;
+    default:
+      return a.object.get() == b.object.get();
   }
 }
 
 bool identical(const Value& a, const Value& b) {
   if (a.kind != b.kind) return false;
   switch (a.kind) {
-    case Kind::none: return true;
-    case Kind::boolean: return a.integer == b.integer;
+    case Kind::none:
+      return true;
+    case Kind::boolean:
+      return a.integer == b.integer;
     case Kind::integer:  // CPython keeps one object for each of these
       if (a.integer == b.integer && a.integer >= -5 && a.integer <= 256) return true;
       [[fallthrough]];
@@ -281,7 +318,8 @@ bool identical(const Value& a, const Value& b) {
       if (a.object && a.object.get() == b.object.get()) return true;
       fail(Fault::unsupported, "whether two equal values of type {} are the same object depends on Python's memory",
            type_name(a));
-    default: return a.object.get() == b.object.get();
+    default:
+      return a.object.get() == b.object.get();
   }
 }
 
@@ -314,9 +352,11 @@ bool ValueEqual::operator()(const Value& a, const Value& b) const { return equal
 
 size_t ValueHash::operator()(const Value& v) const {
   switch (v.kind) {
-    case Kind::string: return std::hash<std::string>{}(text_of(v));
+    case Kind::string:
+      return std::hash<std::string>{}(text_of(v));
     case Kind::boolean:
-    case Kind::integer: return std::hash<int64_t>{}(v.integer);
+    case Kind::integer:
+      return std::hash<int64_t>{}(v.integer);
     case Kind::real:
       if (std::floor(v.real) == v.real && std::fabs(v.real) < 9e18)
         return std::hash<int64_t>{}(static_cast<int64_t>(v.real));
@@ -329,12 +369,16 @@ size_t ValueHash::operator()(const Value& v) const {
     }
     case Kind::list:
     case Kind::dict:
-    case Kind::view: fail(Fault::type, "unhashable type: '{}'", type_name(v));
-    case Kind::range: return static_cast<size_t>(v.as<Range>().size());
+    case Kind::view:
+      fail(Fault::type, "unhashable type: '{}'", type_name(v));
+    case Kind::range:
+      return static_cast<size_t>(v.as<Range>().size());
     case Kind::missing:
     case Kind::undefined:
-    case Kind::none: return static_cast<size_t>(v.kind);
-    default: return std::hash<const void*>{}(v.object.get());
+    case Kind::none:
+      return static_cast<size_t>(v.kind);
+    default:
+      return std::hash<const void*>{}(v.object.get());
   }
 }
 

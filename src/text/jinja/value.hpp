@@ -26,12 +26,12 @@ enum class Kind : uint8_t {
   list,
   tuple,
   dict,
-  view,       // of a dict: keys(), values(), items()
+  view,  // of a dict: keys(), values(), items()
   range,
   generator,  // anything that can be walked once
   space,      // namespace()
   macro,
-  function,   // of ours, or a method bound to its value
+  function,  // of ours, or a method bound to its value
   loop,
   cycler,
   joiner,
@@ -131,7 +131,7 @@ class Value {
 struct String : Object {
   String(std::string t, bool m) : text(std::move(t)), markup(m) {}
   const std::string text;
-  const bool markup;           // jinja2's Markup: joined with plain text, it escapes that
+  const bool markup;            // jinja2's Markup: joined with plain text, it escapes that
   mutable int64_t length = -1;  // in code points, once asked for
 };
 
@@ -251,13 +251,13 @@ class Heap {
   int64_t steps_ = 0;
 };
 
-const std::string& text_of(const Value& v);     // of a string
+const std::string& text_of(const Value& v);  // of a string
 bool truth(const Value& v);
 bool equal(const Value& a, const Value& b);
-bool identical(const Value& a, const Value& b);  // Python's `is`
-bool less(const Value& a, const Value& b);       // a < b, or a type error
+bool identical(const Value& a, const Value& b);                     // Python's `is`
+bool less(const Value& a, const Value& b);                          // a < b, or a type error
 bool compare(const Value& a, const Value& b, std::string_view op);  // < <= > >=
-const char* type_name(const Value& v);           // as Python names it
+const char* type_name(const Value& v);                              // as Python names it
 [[noreturn]] void fail_undefined(const Value& v);
 Value none_if_missing(const Value& v);
 

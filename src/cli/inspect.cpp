@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/inspect.hpp"
+
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+
+namespace consonant {
+namespace {
+
+struct Inspect {
+  std::string path;
+  bool tensors = false, json = false;
+
+  int run(World& world) const {
+    const ModelFile model = open_model(path);
+    if (json) {
+      world.out.line(model_to_json(model, tensors).dump(-1, ' ', false, Json::error_handler_t::replace));
+    } else {
+      world.out.write(describe_model(model, tensors));
+    }
+    return 0;
+  }
+};
+
+}  // namespace
+
+Action add_inspect(CLI::App& program) {
+  CLI::App& app =
+      add_command(program, "inspect", "Metadata and tensors of a file", "consonant inspect model.gguf --tensors");
+  auto command = std::make_shared<Inspect>();
+  app.add_option("FILE,-m,--model", command->path, "GGUF file or Hugging Face folder")->required();
+  app.add_flag("--tensors", command->tensors, "List the tensors too");
+  app.add_flag("--json", command->json, "One JSON document");
+  return [command](World& world) { return command->run(world); };
+}
+
+}  // namespace consonant

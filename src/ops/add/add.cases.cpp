@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/add/add.hpp"
+
+#include "ops/cases.hpp"
+
+namespace consonant {
+
+std::vector<OpCase> add_cases() {
+  std::vector<OpCase> cases = elementwise_cases(
+      [](CaseBuilder& b, const Shape& shape) { return add(b.values("a", shape), b.values("b", shape)); });
+  for (OpCase& c : elementwise_cases([](CaseBuilder&b, const Shape&shape) {
+         return add(b.values("a", shape), b.vector("vector b", shape.last()));
+       })) {
+    c.name += " and a vector";
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+}  // namespace consonant

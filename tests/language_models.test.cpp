@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole models against the goldens of the reference implementations.
+#include <gtest/gtest.h>
+
+#include "tests/golden.hpp"
+
+namespace consonant {
+namespace {
+
+std::string model_path(const std::string& name, const std::string& file) {
+  return llm_data + "models/" + name + "/" + file;
+}
+
+// Tokens that greedy decoding adds to a prompt, with a cache, no token ending it.
+std::vector<int32_t> greedy(Engine& engine, std::span<const int32_t> prompt, int64_t n) {
+  GenerateOptions options;
+  options.max_tokens = n, options.ignore_eos = true;
+  const Generation made = engine.session()->generate(prompt, options);
+  EXPECT_EQ(made.stop_reason, StopReason::caller_limit);
+  return made.tokens;
+}
+
+struct F32Case {
+  const char *model, *file, *device;
+};
+
+class F32Model : public testing::TestWithParam<F32Case> {};
+
+TEST_P(F32Model, AgreesWithTheReference) {
+  const auto [model, file, device] = GetParam();
+  const Golden golden(model_path(model, "golden.safetensors"));
+  const auto engine = load_engine(model_path(model, file), "f32", 2, device);
+  Runner& runner = language_engine(*engine).runner();
+  const auto ids = golden.ids("input_ids");
+  const auto logits = all_logits(runner, ids), wanted = golden.floats("logits");
+  ASSERT_EQ(logits.size(), wanted.size());
+  const Distance d = distance_of(wanted, logits, static_cast<size_t>(engine->info().vocabulary));
+  EXPECT_LE(d.max_abs, 1e-4);
+  EXPECT_GE(d.worst_cosine, 1 - 1e-6);
+  EXPECT_EQ(greedy(*engine, ids, 16), golden.ids("greedy_ids"));
+
+  const auto other = golden.ids("input_ids_b");
+  const auto other_logits = all_logits(runner, other), last = golden.floats("last_logits_b");
+  const Distance b = distance_of(last, std::span(other_logits).last(last.size()), last.size());
+  EXPECT_LE(b.max_abs, 1e-4);
+  EXPECT_EQ(greedy(*engine, other, 16), golden.ids("greedy_ids_b"));
+}
+
+std::vector<F32Case> f32_cases() {
+  std::vector<F32Case> cases;
+  for (const char* model : {"llama", "llama_rope", "qwen2", "qwen3", "gemma3"})
+    for (const char* device : {"cpu", "reference"}) {
+      cases.push_back({model, "model-f32.gguf", device});
+      cases.push_back({model, "", device});
+    }
+  cases.push_back({"llama_q256", "model-bf16.gguf", "cpu"});
+  cases.push_back({"llama_q256", "model-f16.gguf", "cpu"});
+  cases.push_back({"llama_q256", "", "cpu"});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, F32Model, testing::ValuesIn(f32_cases()), [](const auto& info) {
+  std::string name = std::string(info.param.model) + (*info.param.file ? "_gguf_" : "_folder_") + info.param.device;
+  if (std::string(info.param.file).find("f16") != std::string::npos)
+    name += std::string(info.param.file).find("bf16") != std::string::npos ? "_bf16" : "_f16";
+  return name;
+});
+
+struct QuantCase {
+  const char *model, *kind;
+};
+
+class QuantizedModel : public testing::TestWithParam<QuantCase> {
+ protected:
+  // Positions that the golden file keeps.
+  std::vector<float> stored_rows(Engine& engine, const Golden& golden, std::span<const int32_t> ids) {
+    const auto logits = all_logits(language_engine(engine).runner(), ids);
+    const auto n = static_cast<size_t>(engine.info().vocabulary);
+    std::vector<float> kept;
+    for (int32_t row : golden.ids("rows")) {
+      const auto from = logits.begin() + static_cast<int64_t>(static_cast<size_t>(row) * n);
+      kept.insert(kept.end(), from, from + static_cast<int64_t>(n));
+    }
+    return kept;
+  }
+};
+
+TEST_P(QuantizedModel, AgreesWithTheReference) {
+  const auto [model, kind] = GetParam();
+  const auto ids = Golden(model_path(model, "golden.safetensors")).ids("input_ids");
+  const Golden golden(model_path(model, "golden-" + std::string(kind) + ".safetensors"));
+  const std::string file = model_path(model, "model-" + std::string(kind) + ".gguf");
+  for (const std::string device : {"cpu", "reference"}) {
+    const auto engine = load_engine(file, "f32", 2, device);
+    const auto wanted = golden.floats("logits_dequant");
+    const auto n = static_cast<size_t>(engine->info().vocabulary);
+    EXPECT_LE(distance_of(wanted, stored_rows(*engine, golden, ids), n).max_abs, 1e-3) << device;
+  }
+  const auto engine = load_engine(file, "auto");
+  const auto n = static_cast<size_t>(engine->info().vocabulary);
+  const Distance d = distance_of(golden.floats("logits"), stored_rows(*engine, golden, ids), n);
+  EXPECT_LT(d.rms, 0.1);
+  EXPECT_GT(d.worst_cosine, 0.995);
+}
+
+std::vector<QuantCase> quant_cases() {
+  std::vector<QuantCase> cases = {{"gemma3", "Q4_0"}};
+  for (const char* kind :
+       {"Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K_M", "Q4_K_M", "Q5_K_M", "Q6_K", "IQ4_NL", "IQ4_XS"})
+    cases.push_back({"llama_q256", kind});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, QuantizedModel, testing::ValuesIn(quant_cases()),
+                         [](const auto& info) { return std::string(info.param.model) + "_" + info.param.kind; });
+
+// What a sequence's logits are doesn't depend on how its tokens are cut into steps, on its neighbours, or on threads.
+class Invariance : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  std::string path() const { return model_path(std::get<0>(GetParam()), std::get<1>(GetParam())); }
+};
+
+TEST_P(Invariance, CutsNeighboursAndThreadsChangeNoBit) {
+  const auto ids = Golden(model_path(std::get<0>(GetParam()), "golden.safetensors")).ids("input_ids");
+  const auto other = Golden(model_path(std::get<0>(GetParam()), "golden.safetensors")).ids("input_ids_b");
+  for (const std::string kv : {"f16", "f32"}) {
+    EngineOptions options;
+    options.kv = kv, options.threads = 1;
+    const auto engine = Engine::load(path(), options);
+    LanguageEngine& language = language_engine(*engine);
+    const auto whole = all_logits(language.runner(), ids);
+    const auto n = static_cast<size_t>(engine->info().vocabulary);
+
+    const auto shared = language.make_runner(3, 3);
+    EXPECT_EQ(all_logits(*shared, ids), whole) << "three threads";
+
+    // One token a step, then pieces of odd sizes, always with two neighbours at other positions.
+    for (const size_t cut : {size_t{1}, size_t{7}}) {
+      const int a = shared->open(), b = shared->open(), c = shared->open();
+      std::vector<float> together;
+      for (size_t at = 0; at < ids.size(); at += cut) {
+        const auto part = std::span(ids).subspan(at, std::min(cut, ids.size() - at));
+        const int32_t neighbour = other[at % other.size()];
+        const Piece pieces[] = {{b, {&neighbour, 1}, false}, {a, part, true}, {c, std::span(other).first(3), false}};
+        const auto logits = shared->evaluate(pieces);
+        const auto mine = logits.subspan(n, part.size() * n);
+        together.insert(together.end(), mine.begin(), mine.end());
+      }
+      EXPECT_EQ(together, whole) << "cut into " << cut;
+      for (int sequence : {a, b, c}) shared->close(sequence);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Invariance,
+                         testing::Values(std::tuple{"llama", "model-f32.gguf"}, std::tuple{"gemma3", "model-Q4_0.gguf"},
+                                         std::tuple{"llama_q256", "model-Q4_K_M.gguf"},
+                                         std::tuple{"llama_q256", "model-Q8_0.gguf"},
+                                         std::tuple{"qwen3", "model-f32.gguf"}));
+
+TEST(Cache, Q8_0StaysNear) {
+  const auto ids = Golden(model_path("gemma3", "golden.safetensors")).ids("input_ids");
+  EngineOptions options;
+  options.precision = "f32", options.kv = "q8_0", options.threads = 2;
+  EXPECT_THROW(Engine::load(model_path("llama", "model-f32.gguf"), options), std::exception);  // heads of 16
+  const auto engine = Engine::load(model_path("gemma3", "model-f32.gguf"), options);
+  const auto wanted = Golden(model_path("gemma3", "golden.safetensors")).floats("logits");
+  const Distance d = distance_of(wanted, all_logits(language_engine(*engine).runner(), ids),
+                                 static_cast<size_t>(engine->info().vocabulary));
+  EXPECT_GT(d.worst_cosine, 0.999);
+  EXPECT_GT(d.max_abs, 1e-5);  // it is another arithmetic
+}
+
+TEST(Context, EndsAGenerationAndRefusesLongPrompts) {
+  EngineOptions options;
+  options.context = 50;
+  const auto engine = Engine::load(model_path("llama", "model-f32.gguf"), options);
+  const auto ids = Golden(model_path("llama", "golden.safetensors")).ids("input_ids");  // 48
+  GenerateOptions generate;
+  generate.ignore_eos = true;
+  const auto session = engine->session();
+  const Generation made = session->generate(ids, generate);
+  EXPECT_EQ(made.stop_reason, StopReason::context_full);
+  EXPECT_EQ(exit_code(made.stop_reason), 5);
+  EXPECT_EQ(made.tokens.size(), 2u);
+  std::vector<int32_t> longer = ids;
+  longer.insert(longer.end(), {1, 2, 3});
+  EXPECT_THROW(session->generate(longer, generate), std::exception);
+  EXPECT_THROW(session->generate({}, generate), std::exception);
+  const int32_t bad = 512;
+  EXPECT_THROW(session->generate({&bad, 1}, generate), std::exception);
+}
+
+TEST(Session, ReusesTheSharedPrefix) {
+  const auto engine = load_engine(model_path("qwen3", "model-f32.gguf"), "f32");
+  const auto ids = Golden(model_path("qwen3", "golden.safetensors")).ids("input_ids");
+  GenerateOptions generate;
+  generate.max_tokens = 4, generate.ignore_eos = true;
+  const auto session = engine->session();
+  const auto first = session->generate(ids, generate).tokens;
+  std::vector<int32_t> longer = ids;
+  longer.insert(longer.end(), first.begin(), first.end());
+  const auto next = session->generate(longer, generate).tokens;
+  session->reset();
+  EXPECT_EQ(session->generate(longer, generate).tokens, next);
+  EXPECT_EQ(session->length(), static_cast<int64_t>(longer.size()) + 3);  // the last token is not evaluated
+}
+
+}  // namespace
+}  // namespace consonant
