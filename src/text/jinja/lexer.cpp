@@ -222,10 +222,7 @@ void Lexer::token() {
 
 void Lexer::name() {
   size_t end = pos_;
-  for (size_t next = pos_; next < source_.size(); end = next)
-    if (const char32_t c = utf8_next(source_, next);
-        !is_word(c) && (c < 0x80 || !is_identifier("a" + encode(std::u32string(1, c)))))
-      break;
+  for (size_t next = pos_; next < source_.size() && is_identifier_part(utf8_next(source_, next));) end = next;
   const std::string word = source_.substr(pos_, end - pos_);
   if (word.empty() || !is_identifier(word)) {
     size_t next = pos_;

@@ -19,9 +19,9 @@ namespace {
 
 void put_sign(NumberText& out, bool negative, char sign) {
   if (negative)
-    out.sign = "-";
+    out.sign.assign(1, '-');
   else if (sign != '-')
-    out.sign = std::string(1, sign);
+    out.sign.assign(1, sign);
 }
 
 std::string grouped(const std::string& digits, char separator, size_t size) {

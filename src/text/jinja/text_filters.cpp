@@ -226,7 +226,7 @@ Value tojson(Interpreter& in, const Value& self, const Bound& args) {
   style.sort = args.boolean(3);
   if (args.some(1)) {
     style.pretty = true;
-    style.item_end = ",";
+    style.item_end.assign(1, ',');
     const Value by = args.value(1);
     if (by.is(Kind::string)) {
       style.indent = text_of(by);

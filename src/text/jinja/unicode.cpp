@@ -266,17 +266,23 @@ bool is_printable(char32_t c) {
   return c == ' ' || (k != UTF8PROC_CATEGORY_CN && k < UTF8PROC_CATEGORY_ZS);
 }
 
+namespace {
+bool follows_in_identifier(char32_t c) {
+  const auto k = category(c);
+  return k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_MC || k == UTF8PROC_CATEGORY_ND ||
+         k == UTF8PROC_CATEGORY_PC || c == 0xB7;
+}
+}  // namespace
+
+bool is_identifier_part(char32_t c) { return is_word(c) || (c >= 0x80 && follows_in_identifier(c)); }
+
 bool is_identifier(std::string_view text) {
   const std::u32string chars = decode(text);
-  if (chars.empty()) return false;
   for (size_t i = 0; i < chars.size(); ++i) {
-    const auto k = category(chars[i]);
-    const bool start = is_alpha(chars[i]) || chars[i] == '_' || k == UTF8PROC_CATEGORY_NL;
-    const bool follow = k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_MC || k == UTF8PROC_CATEGORY_ND ||
-                        k == UTF8PROC_CATEGORY_PC || chars[i] == 0xB7;
-    if (!start && (i == 0 || !follow)) return false;
+    const bool starts = is_alpha(chars[i]) || chars[i] == '_' || category(chars[i]) == UTF8PROC_CATEGORY_NL;
+    if (!starts && (i == 0 || !follows_in_identifier(chars[i]))) return false;
   }
-  return true;
+  return !chars.empty();
 }
 
 // Decimal digits lie in blocks of ten, from 0 to 9: the tens of their code points differ, so count back to the zero.

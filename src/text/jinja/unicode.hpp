@@ -38,6 +38,7 @@ bool is_decimal(char32_t c);
 bool is_digit(char32_t c);
 bool is_word(char32_t c);  // a letter, a number of any kind, the underscore
 bool is_printable(char32_t c);
+bool is_identifier_part(char32_t c);  // may stand within one; digits of all kinds count
 bool is_identifier(std::string_view text);
 int digit_value(char32_t c);  // -1: no decimal digit
 
