@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "base/checked.hpp"
-#include "formats/atomic_file.hpp"
+#include "base/atomic_file.hpp"
 #include "formats/gguf_types.hpp"
 
 namespace consonant {

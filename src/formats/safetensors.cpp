@@ -8,7 +8,7 @@
 
 #include "base/checked.hpp"
 #include "base/utf8.hpp"
-#include "formats/atomic_file.hpp"
+#include "base/atomic_file.hpp"
 #include "formats/json.hpp"
 
 namespace consonant {
