@@ -27,26 +27,27 @@ double to_hz(double mel, MelScale scale) {
 
 }  // namespace
 
-std::vector<float> mel_filters(const MelSettings& s) {
+std::vector<float> mel_filters(int64_t mels, int64_t n_fft, double rate, double lowest, double highest, MelScale scale,
+                               MelNorm norm) {
   constexpr int64_t most_mels = 1024, most_fft = 65536;
-  if (s.mels < 1 || s.mels > most_mels) bad_input("{} mel bands; 1 to {} expected", s.mels, most_mels);
-  if (s.n_fft < 2 || s.n_fft > most_fft || s.n_fft % 2 != 0)
-    bad_input("a spectrum of {} samples; an even number from 2 to {} expected", s.n_fft, most_fft);
-  if (!(s.rate > 0 && s.low >= 0 && s.low < s.high && s.high <= s.rate / 2))
-    bad_input("mel bands from {} to {} Hz at {} samples a second; they must lie between 0 and half of that", s.low, s.high,
-              s.rate);
-  const double low = to_mel(s.low, s.scale), high = to_mel(s.high, s.scale);
-  std::vector<double> edges(static_cast<size_t>(s.mels + 2));  // hertz
+  if (mels < 1 || mels > most_mels) bad_input("{} mel bands; 1 to {} expected", mels, most_mels);
+  if (n_fft < 2 || n_fft > most_fft || n_fft % 2 != 0)
+    bad_input("a spectrum of {} samples; an even number from 2 to {} expected", n_fft, most_fft);
+  if (!(rate > 0 && lowest >= 0 && lowest < highest && highest <= rate / 2))
+    bad_input("mel bands from {} to {} Hz at {} samples a second; they must lie between 0 and half of that", lowest,
+              highest, rate);
+  const double low = to_mel(lowest, scale), high = to_mel(highest, scale);
+  std::vector<double> edges(static_cast<size_t>(mels + 2));  // hertz
   for (size_t i = 0; i < edges.size(); ++i)
-    edges[i] = to_hz(low + (high - low) * static_cast<double>(i) / static_cast<double>(s.mels + 1), s.scale);
-  const int64_t bins = s.n_fft / 2 + 1;
-  std::vector<float> filters(static_cast<size_t>(s.mels * bins));
-  for (int64_t m = 0; m < s.mels; ++m) {
+    edges[i] = to_hz(low + (high - low) * static_cast<double>(i) / static_cast<double>(mels + 1), scale);
+  const int64_t bins = n_fft / 2 + 1;
+  std::vector<float> filters(static_cast<size_t>(mels * bins));
+  for (int64_t m = 0; m < mels; ++m) {
     const double left = edges[static_cast<size_t>(m)], centre = edges[static_cast<size_t>(m + 1)],
                  right = edges[static_cast<size_t>(m + 2)];
-    const double height = s.norm == MelNorm::slaney ? 2 / (right - left) : 1;
+    const double height = norm == MelNorm::slaney ? 2 / (right - left) : 1;
     for (int64_t k = 0; k < bins; ++k) {
-      const double hz = static_cast<double>(k) * s.rate / static_cast<double>(s.n_fft);
+      const double hz = static_cast<double>(k) * rate / static_cast<double>(n_fft);
       const double slope = std::min((hz - left) / (centre - left), (right - hz) / (right - centre));
       filters[static_cast<size_t>(m * bins + k)] = static_cast<float>(std::max(slope, 0.0) * height);
     }

@@ -87,9 +87,8 @@ void SoundWriter::write(std::span<const float> samples) {
     return;
   }
   f.numbers.resize(samples.size());
-  std::transform(samples.begin(), samples.end(), f.numbers.begin(), [](float x) {
-    return static_cast<short>(std::lrint(std::clamp(x * 32768.0f, -32768.0f, 32767.0f)));
-  });
+  std::transform(samples.begin(), samples.end(), f.numbers.begin(),
+                 [](float x) { return static_cast<short>(std::lrint(std::clamp(x * 32768.0f, -32768.0f, 32767.0f))); });
   if (sf_write_short(f.sound, f.numbers.data(), count) != count) f.fail();
 }
 
