@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/atomic_file.hpp"
+#include "base/atomic_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -67,6 +67,11 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 void AtomicFile::write_zeros(int64_t count) {
   const std::vector<std::byte> zeros(static_cast<size_t>(count));
   write(zeros);
+}
+
+int AtomicFile::descriptor() {
+  flush();
+  return fd_;
 }
 
 void AtomicFile::commit() {

@@ -24,6 +24,9 @@ class AtomicFile {
   void write_zeros(int64_t count);
   int64_t written() const { return written_; }
 
+  // For a writer that seeks: the temporary file itself, with all that was written so far in it. Nobody may close it.
+  int descriptor();
+
   void commit();
 
  private:
