@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 
@@ -16,9 +17,11 @@ inline double seconds_since(Clock::time_point start) {
 class Deadline {
  public:
   Deadline() = default;
+  // What is too far away for the clock to count, thirty years and more, is as good as thirty years.
   static Deadline after(double seconds) {
     Deadline d;
-    d.at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    const std::chrono::duration<double> wait(std::min(seconds, 1e9));
+    d.at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
     d.set_ = true;
     return d;
   }

@@ -43,6 +43,8 @@ DType fitting(DType type, int64_t columns) {
   return fits(smaller) ? smaller : DType::f16;
 }
 
+constexpr int64_t most_layers = int64_t{1} << 24;  // far above any model; keeps products of it in range
+
 // The layers that gain most from more bits: the first and the last eighth, and each third between.
 bool wants_more_bits(int64_t layer, int64_t layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
@@ -53,6 +55,9 @@ class Planner {
   Planner(const ModelFile& model, const Kind& kind) : model_(model), kind_(kind) {
     const std::string architecture(model.meta->string("general.architecture"));
     layers_ = model.meta->integer(architecture + ".block_count");
+    if (layers_ < 1 || layers_ > most_layers)
+      bad_input("{}: {}.block_count is {}, should be from 1 to {}", model.meta->source, architecture, layers_,
+                most_layers);
     // Eight query heads share one value head there, so its matrix is small and counts for more.
     large_ = layers_ == 80 && (architecture == "llama" || architecture == "qwen2");
     tied_ = !model.find("output.weight");

@@ -26,11 +26,11 @@ namespace {
 
 thread_local std::string scope;
 
-// "blk.3.attn_q.weight" -> "attn_q": what a report needs beside the scope.
+// "blk.3.attn_q.weight", "enc.blk.3.attn_q.weight" -> "attn_q": what a report needs beside the scope.
 std::string short_weight_name(std::string_view name) {
   if (name.ends_with(".weight")) name.remove_suffix(7);
-  if (name.starts_with("blk.")) {
-    const size_t dot = name.find('.', 4);
+  if (const size_t block = name.find("blk."); block != std::string_view::npos) {
+    const size_t dot = name.find('.', block + 4);
     if (dot != std::string_view::npos) name.remove_prefix(dot + 1);
   }
   return std::string(name);
@@ -76,9 +76,10 @@ Tensor weight(std::string name, DType type, const Shape& shape, int index) {
   return leaf(op_weight, name, type, shape, WeightAttr{name, index});
 }
 
-Tensor state(StateKind kind, int layer, DType type, const Shape& shape) {
-  return leaf(op_state, fmt::format("state.{}/{}", layer, kind == StateKind::keys ? "keys" : "values"), type, shape,
-              StateAttr{kind, layer});
+Tensor state(const StateAttr& state, DType type, const Shape& shape) {
+  std::string name = fmt::format("{}.{}/{}", state.cache == CacheRole::self ? "state" : "cross", state.layer,
+                                 state.kind == StateKind::keys ? "keys" : "values");
+  return leaf(op_state, std::move(name), type, shape, state);
 }
 
 Scope::Scope(std::string_view name) : length_(scope.size()) {
@@ -124,6 +125,16 @@ Tensor merge_heads(Tensor x, Location at) {
     shape_error("merge_heads", "heads that lie side by side", {x}, at);
   const int64_t sizes[] = {s[0], s[1] * s[2]}, strides[] = {o.strides[0], o.strides[2]};
   return view("merge_heads", x, sizes, strides, 2, 0, at);
+}
+
+Tensor unfold(Tensor x, int64_t kernel, int64_t stride, Location at) {
+  const Shape& s = x.shape();
+  const Output& o = output_of(x);
+  if (s.rank() != 2 || s.axis() != Axis::fixed || kernel < 1 || stride < 1 || s[0] < kernel || o.strides[1] != 1 ||
+      o.strides[0] != s[1])
+    shape_error("unfold", fmt::format("dense x [time, n] of a fixed size, {} rows at least", kernel), {x}, at);
+  const int64_t sizes[] = {(s[0] - kernel) / stride + 1, kernel * s[1]}, strides[] = {stride * s[1], 1};
+  return view("unfold", x, sizes, strides, 2, 0, at);
 }
 
 std::vector<Tensor> split(Tensor x, const std::vector<int64_t>& sizes, Location at) {

@@ -5,12 +5,18 @@
 
 namespace consonant {
 
-Weights::Weights(const ModelFile& file) : shared_(std::make_shared<Shared>(Shared{&file, {}, {}})) {}
+Weights::Weights(const ModelFile& file) : shared_(std::make_shared<Shared>(Shared{&file, {}, {}, {}})) {}
 
 Weights Weights::layer(int64_t i) const {
   Weights layer = *this;
-  layer.prefix_ = fmt::format("blk.{}.", i);
+  layer.prefix_ += fmt::format("blk.{}.", i);
   return layer;
+}
+
+Weights Weights::under(std::string_view prefix) const {
+  Weights part = *this;
+  part.prefix_ += prefix;
+  return part;
 }
 
 Tensor Weights::get(const std::string& name, const Sizes& sizes) const {
@@ -24,11 +30,26 @@ Tensor Weights::get(const std::string& name, const Sizes& sizes) const {
   if (!is_float(stored->type) && !is_quantized(stored->type))
     bad_input("{}: the tensor {} holds {}, not weights", shared_->file->meta->source, name,
               consonant::name(stored->type));
-  const Shape shape = make_shape(sizes.data(), static_cast<int>(sizes.size()), Axis::fixed);
-  Tensor leaf = weight(name, stored->type, shape, static_cast<int>(shared_->used.size()));
-  shared_->used.push_back(stored);
-  shared_->leaves.emplace(name, leaf);
+  return keep(*stored);
+}
+
+Tensor Weights::keep(const StoredTensor& stored) const {
+  const Shape shape = make_shape(stored.sizes.data(), static_cast<int>(stored.sizes.size()), Axis::fixed);
+  Tensor leaf = weight(stored.name, stored.type, shape, static_cast<int>(shared_->used.size()));
+  shared_->used.push_back(&stored);
+  shared_->leaves.emplace(stored.name, leaf);
   return leaf;
+}
+
+Tensor Weights::constant(const std::string& name, const Sizes& sizes, std::vector<float> numbers) const {
+  if (static_cast<int64_t>(numbers.size()) != element_count(sizes))
+    throw_error(Exit::failed, "{} numbers for the constant {} {}", numbers.size(), name, to_string(sizes));
+  const auto kept = std::make_shared<std::vector<float>>(std::move(numbers));
+  const std::span bytes(reinterpret_cast<const std::byte*>(kept->data()), kept->size() * sizeof(float));
+  shared_->constants.push_back({name, DType::f32, sizes, static_cast<int64_t>(bytes.size()), [=] {
+                                  return HostTensor{DType::f32, sizes, bytes, kept};
+                                }});
+  return keep(shared_->constants.back());
 }
 
 Tensor Weights::operator()(std::string_view name, const Sizes& sizes) const {
