@@ -10,9 +10,11 @@ namespace consonant {
 
 Search::Search(BranchingModel& model, TokenRules& rules, int sequence, const SearchOptions& options)
     : model_(model), rules_(rules), options_(options) {
-  if (options.width < 1) bad_usage("a search of {} hypotheses; wanted 1 or more", options.width);
-  if (options.max_tokens < 1) bad_usage("a search of at most {} tokens; wanted 1 or more", options.max_tokens);
   live_.push_back({{}, sequence, Random(options.seed)});
+  if (options.width >= 1 && options.max_tokens >= 1) return;
+  close_all();
+  bad_usage("a search of {} hypotheses of up to {} tokens; wanted 1 or more of each", options.width,
+            options.max_tokens);
 }
 
 Search::~Search() { close_all(); }
