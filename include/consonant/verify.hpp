@@ -35,6 +35,7 @@ struct Comparison {
           disagreements = 0;  // argmax of logits rows; a disagreement lies outside the reference's tie margin
   std::string first_divergent_node, source;
   std::vector<NodeComparison> nodes;
+  std::vector<std::string> only_in_one;  // nodes that the other recording lacks: not compared
   bool agree = true;
 };
 

@@ -66,11 +66,12 @@ Action add_convert(CLI::App& program) {
   auto command = std::make_shared<Convert>();
   app.add_option("IN", command->in, "Hugging Face folder or GGUF file")->required();
   app.add_option("OUT", command->out, "The GGUF file to write; replaced if there is one")->required();
-  app.add_option("--type", command->type, "One of " + conversion_types())->required();
+  app.add_option("--type", command->type, "One of " + conversion_types())->type_name("TYPE")->required();
   add_repeatable(app, "--override-kv", command->overrides,
                  "KEY=TYPE:VALUE in place of the input's metadata; may be repeated");
   app.add_option("--threads", command->threads, "CPU threads; default: one a core that this process may use")
-      ->check(CLI::Range(1, 4096));
+      ->type_name("N")
+      ->check(whole_number(1, 4096));
   return [command](World& world) { return command->run(world); };
 }
 

@@ -410,6 +410,23 @@ TEST_F(Cli, RenderPrintsThePromptExactly) {
   EXPECT_EQ(run({"chat", "--template", file("bad.jinja", "{% if %}"), "--render", variables}), 3);
 }
 
+TEST_F(Cli, MessagesSayWhatIsWrongAndWhere) {
+  const std::string v = file("v.json", R"({"messages": []})"), t = file("t.jinja", "x"), no = file("no.json", "{");
+  const std::string list = file("list.json", "[]"), bad = file("bad.jinja", "{% if %}");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"chat", "--template", t, "--render", no}, no + ": is no JSON from byte 2 on"},
+      {{"chat", "--template", t, "--render", list}, list + ": has to be a JSON object, not array"},
+      {{"chat", "--template", bad, "--render", v}, bad + ": chat template, line 1: "},
+      {{"generate", "-m", "m", "-p", "x", "-n", "abc"}, "'abc' has to be a whole number from 0 "},
+      {{"verify", "replay", "x"}, "no command 'verify replay' in this version"},
+      {{"inspect"}, "consonant inspect FILE"},
+      {{"inspect", "a.gguf", "-m", "b.gguf"}, "one file"}};
+  for (const auto& [arguments, message] : cases) {
+    EXPECT_NE(run(arguments), 0);
+    EXPECT_THAT(err, HasSubstr(message));
+  }
+}
+
 TEST_F(Cli, BenchReportsMediansWithTheirRange) {
   EXPECT_EQ(run({"bench", "-m", "m", "--threads", "1,2", "--prompt", "8", "--gen", "4", "--depth", "2", "--json"}), 0);
   const Json results = Json::parse(text).at("results");
@@ -456,6 +473,10 @@ TEST_F(Cli, VerifyCompareExitsSevenOnDisagreement) {
   comparison.nodes = {{"logits", "llama.cpp:7", 0.5, 1, 2, 1, false}};
   EXPECT_EQ(run({"verify", "compare", "a", "b"}), 0);
   EXPECT_THAT(text, HasSubstr("agree"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("not compared")));
+  comparison.only_in_one = {"blk.0/add"};
+  EXPECT_EQ(run({"verify", "compare", "a", "b"}), 0);
+  EXPECT_THAT(text, HasSubstr("only one recording has them: 1 node, the first blk.0/add"));
   comparison.agree = false;
   comparison.disagreements = 1;
   comparison.first_divergent_node = "logits";

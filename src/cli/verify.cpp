@@ -76,6 +76,9 @@ std::string Compare::table(const Comparison& c) const {
   text += fmt::format("decisions: {}, of which {} disagree\n", c.decisions, c.disagreements);
   if (!c.first_divergent_node.empty())
     text += fmt::format("first node past tolerance: {} ({})\n", c.first_divergent_node, c.source);
+  if (!c.only_in_one.empty())
+    text += fmt::format("not compared, as only one recording has them: {} node{}, the first {}\n", c.only_in_one.size(),
+                        c.only_in_one.size() == 1 ? "" : "s", c.only_in_one.front());
   return text + (c.agree ? "the recordings agree\n" : "the recordings DISAGREE\n");
 }
 
@@ -155,13 +158,18 @@ Action add_verify(CLI::App& program) {
                   "consonant verify record -m model.gguf --tokens ids.txt --tap \"blk.*\" -o a.safetensors");
   auto record = std::make_shared<Record>();
   CLI::Option* tokens =
-      record_app.add_option("--tokens", record->tokens, "Token ids from a file, separated by white space");
+      record_app.add_option("--tokens", record->tokens, "Token ids from a file, separated by white space")
+          ->type_name("FILE");
   record_app.add_option("--text", record->text, "Text, tokenised with BOS as the model wants it")->excludes(tokens);
-  record_app.add_option("-o,--output", record->output, "The recording, a safetensors file")->required();
+  record_app.add_option("-o,--output", record->output, "The recording, a safetensors file")
+      ->type_name("FILE")
+      ->required();
   add_repeatable(record_app, "--tap", record->taps,
-                 "Keep the nodes whose names match this glob as well; may be repeated");
+                 "Keep the nodes whose names match this glob as well; may be repeated")
+      ->type_name("GLOB");
   record_app.add_option("--steps", record->steps, "Then generate so many more, greedily")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 30))
+      ->type_name("N")
+      ->check(whole_number(0, int64_t(1) << 30))
       ->capture_default_str();
   record->model.add(record_app);
 
@@ -175,8 +183,10 @@ Action add_verify(CLI::App& program) {
   CLI::App& ops_app = add_command(app, "ops", "Run every kernel over its cases; exit 7 if one isn't the reference's",
                                   "consonant verify ops --device cpu --op attend");
   auto ops = std::make_shared<Ops>();
-  ops_app.add_option("--device", ops->device, "The device whose kernels are run")->capture_default_str();
-  ops_app.add_option("--op", ops->op, "This op alone");
+  ops_app.add_option("--device", ops->device, "The device whose kernels are run")
+      ->type_name("DEVICE")
+      ->capture_default_str();
+  ops_app.add_option("--op", ops->op, "This op alone")->type_name("NAME");
   CLI::Option* json = ops_app.add_flag("--json", ops->json, "One JSON document");
   ops_app.add_flag("--list", ops->list, "Run nothing: the ops and what their kernels take, as docs/ops.md has it")
       ->excludes(json);

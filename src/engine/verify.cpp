@@ -106,6 +106,7 @@ Comparison compare(const std::string& a, const std::string& b) {
   const RecordingDistance found = compare_recordings(a, b);
   Comparison result;
   result.agree = found.same_control;
+  result.only_in_one = found.only_in_one;
   for (const TensorDistance& d : found.tensors) {
     result.nodes.push_back({d.name, d.source, d.cosine, d.max_abs, d.max_rel, d.argmax_changes, d.within_tolerance});
     result.agree = result.agree && d.within_tolerance;
