@@ -147,7 +147,7 @@ Action add_bench(CLI::App& program) {
   app.add_option("--threads", command->threads, "CPU threads, one run for each of a list: 1,2")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, 1024));
   app.add_option("--prompt", command->options.prompt, "Tokens of the prompt")->check(positive)->capture_default_str();
   app.add_option("--gen", command->options.generate, "Tokens generated")->check(positive)->capture_default_str();
   app.add_option("--depth", command->options.depth, "Positions that the cache holds beforehand")

@@ -58,7 +58,7 @@ void ModelOptions::add(CLI::App& app, bool required) {
   app.add_option("--device", engine.device, "auto, cpu, or reference (naive kernels in double: slow, the yardstick)")
       ->capture_default_str();
   app.add_option("--threads", engine.threads, "CPU threads; default: one a core that this process may use")
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, 1024));
   app.add_option("--precision", engine.precision, "auto, or f32: weights decoded, all sums and caches in float32")
       ->check(CLI::IsMember({"auto", "f32"}))
       ->capture_default_str();
