@@ -343,6 +343,14 @@ class Tools(Case):
         run("verify", "compare", a, c, code=3)
         run("verify", "compare", a, self.llama, code=3)
 
+    def test_what_cannot_be_recorded_is_said_before_anything_runs(self):
+        tokens, out = self.file("tokens.txt", "507 39 68"), self.path("a.safetensors")
+        record = ("verify", "record", "-m", self.llama, "--tokens", tokens, "-o", out)
+        self.assertIn("'blk.9/*'", run(*record, "--tap", "blk.0/*", "--tap", "blk.9/*", code=2)[1])
+        self.assertIn("3 tokens and 6 steps", run(*record, "--context", 8, "--steps", 6, code=3)[1])
+        self.assertFalse(pathlib.Path(out).exists())
+        run(*record, "--context", 8, "--steps", 5)
+
     def test_another_model_disagrees(self):
         tokens = self.file("tokens.txt", "1 2 3 4 5 6 7 8")
         a, b = self.path("a.safetensors"), self.path("b.safetensors")

@@ -148,7 +148,7 @@ Action add_bench(CLI::App& program) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("N,...")
-      ->check(whole_number(1, 4096));
+      ->check(whole_number(1, 1024));
   app.add_option("--prompt", command->options.prompt, "Tokens of the prompt")->check(positive)->capture_default_str();
   app.add_option("--gen", command->options.generate, "Tokens generated")->check(positive)->capture_default_str();
   app.add_option("--depth", command->options.depth, "Positions that the cache holds beforehand")

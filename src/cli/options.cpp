@@ -73,7 +73,7 @@ void ModelOptions::add(CLI::App& app, bool required) {
       ->capture_default_str();
   app.add_option("--threads", engine.threads, "CPU threads; default: one a core that this process may use")
       ->type_name("N")
-      ->check(whole_number(1, 4096));
+      ->check(whole_number(1, 1024));
   app.add_option("--precision", engine.precision, "auto, or f32: weights decoded, all sums and caches in float32")
       ->check(CLI::IsMember({"auto", "f32"}))
       ->capture_default_str();

@@ -125,6 +125,7 @@ TEST_F(Cli, WrongUsageIsTwoAndOnStderr) {
       {"generate", "-m", "m", "-p", "x", "--frobnicate"},
       {"generate", "-m", "m", "-p", "x", "extra"},
       {"generate", "-m", "m", "-p", "x", "-n", "-1"},
+      {"generate", "-m", "m", "-p", "x", "--threads", "1025"},
       {"generate", "-m", "m", "-p", "x", "-n", "many"},
       {"generate", "-m", "m", "-p", "x", "--temp", "-1"},
       {"generate", "-m", "m", "-p", "x", "--temp", "nan"},
@@ -407,6 +408,8 @@ TEST_F(Cli, RenderPrintsThePromptExactly) {
   EXPECT_EQ(run({"chat", "--render", variables}), 2);
   EXPECT_EQ(run({"chat", "--template", source, "--render", file("no.json", "{")}), 3);
   EXPECT_EQ(run({"chat", "--template", source, "--render", file("list.json", "[]")}), 3);
+  const std::string deep = "{\"messages\": " + std::string(200000, '[') + std::string(200000, ']') + "}";
+  EXPECT_EQ(run({"chat", "--template", source, "--render", file("deep.json", deep)}), 3);
   EXPECT_EQ(run({"chat", "--template", file("bad.jinja", "{% if %}"), "--render", variables}), 3);
 }
 
@@ -474,7 +477,7 @@ TEST_F(Cli, VerifyCompareExitsSevenOnDisagreement) {
   EXPECT_EQ(run({"verify", "compare", "a", "b"}), 0);
   EXPECT_THAT(text, HasSubstr("agree"));
   EXPECT_THAT(text, testing::Not(HasSubstr("not compared")));
-  comparison.only_in_one = {"blk.0/add"};
+  comparison.not_compared = {"blk.0/add"};
   EXPECT_EQ(run({"verify", "compare", "a", "b"}), 0);
   EXPECT_THAT(text, HasSubstr("only one recording has them: 1 node, the first blk.0/add"));
   comparison.agree = false;
@@ -491,6 +494,13 @@ TEST_F(Cli, VerifyCompareExitsSevenOnDisagreement) {
   EXPECT_EQ(json.at("disagreements"), 1);
   EXPECT_EQ(json.at("first_divergent_node"), "logits");
   EXPECT_EQ(json.at("source"), "llama.cpp:7");
+  EXPECT_EQ(json.at("positive_control"), true);
+  EXPECT_TRUE(json.at("not_compared").empty());
+  comparison.positive_control = false;
+  comparison.not_compared = {"blk.0/silu"};
+  EXPECT_EQ(run({"verify", "compare", "a", "b"}), 7);
+  EXPECT_THAT(text, HasSubstr("lacks its positive control"));
+  EXPECT_THAT(text, HasSubstr("in one recording only: blk.0/silu"));
 }
 
 TEST_F(Cli, VerifyOpsExitsSevenIfAKernelIsWrong) {

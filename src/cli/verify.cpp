@@ -76,9 +76,10 @@ std::string Compare::table(const Comparison& c) const {
   text += fmt::format("decisions: {}, of which {} disagree\n", c.decisions, c.disagreements);
   if (!c.first_divergent_node.empty())
     text += fmt::format("first node past tolerance: {} ({})\n", c.first_divergent_node, c.source);
-  if (!c.only_in_one.empty())
-    text += fmt::format("not compared, as only one recording has them: {} node{}, the first {}\n", c.only_in_one.size(),
-                        c.only_in_one.size() == 1 ? "" : "s", c.only_in_one.front());
+  if (!c.not_compared.empty())
+    text += fmt::format("not compared, as only one recording has them: {} node{}, the first {}\n",
+                        c.not_compared.size(), c.not_compared.size() == 1 ? "" : "s", c.not_compared.front());
+  if (!c.positive_control) text += "a recording lacks its positive control: nothing can be said to agree\n";
   return text + (c.agree ? "the recordings agree\n" : "the recordings DISAGREE\n");
 }
 
@@ -93,6 +94,8 @@ int Compare::run(World& world) const {
     document["first_divergent_node"] =
         c.first_divergent_node.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(c.first_divergent_node);
     document["source"] = c.source.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(c.source);
+    document["positive_control"] = c.positive_control;
+    document["not_compared"] = c.not_compared;
     world.out.line(document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {
     world.out.write(table(c));

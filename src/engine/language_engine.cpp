@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/language_engine.hpp"
 
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "engine/memory_info.hpp"
+#include "engine/render.hpp"
 #include "engine/session.hpp"
 #include "formats/sha256.hpp"
 #include "text/chat_template.hpp"
@@ -48,6 +51,7 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
   for (const std::string& text : options.override_kv) apply_override(*file_.meta, text);
   weights_.emplace(file_);
   model_ = load_language_model(file_, *weights_);
+  warn_of_unused();
   if (file_.meta->has("tokenizer.ggml.model")) tokenizer_ = Tokenizer::load(*file_.meta);
 
   const RunnerOptions runner = runner_options();
@@ -87,6 +91,17 @@ RunnerOptions LanguageEngine::runner_options() const {
   return runner;
 }
 
+// A tensor that the architecture has no place for may be what tells this model from others of its name.
+void LanguageEngine::warn_of_unused() const {
+  const std::vector<std::string> unused = weights_->unused();
+  constexpr size_t shown = 3;
+  if (!unused.empty())
+    log_warning("{}: {} tensors that {} has no use for: {}{}", file_.meta->source, unused.size(),
+                file_.meta->string("general.architecture"),
+                fmt::join(unused.begin(), unused.begin() + static_cast<int64_t>(std::min(shown, unused.size())), ", "),
+                unused.size() > shown ? ", ..." : "");
+}
+
 void LanguageEngine::check_memory(const RunnerOptions& options, const std::vector<WeightSource>& sources) const {
   RunnerOptions counted = options;
   // The model's own context is an upper bound, not a wish: its cache is committed as it fills.
@@ -102,7 +117,9 @@ void LanguageEngine::check_memory(const RunnerOptions& options, const std::vecto
 std::unique_ptr<Runner> LanguageEngine::make_runner(int threads, int sequences) const {
   RunnerOptions runner = runner_options();
   runner.threads = threads, runner.sequences = sequences;
-  return std::make_unique<Runner>(*model_, sources_of(file_, *weights_), runner);
+  const auto sources = sources_of(file_, *weights_);
+  check_memory(runner, sources);
+  return std::make_unique<Runner>(*model_, sources, runner);
 }
 
 std::string LanguageEngine::sha256() const {
@@ -136,12 +153,7 @@ std::string LanguageEngine::render_chat(std::string_view variables, std::string_
       bad_input("{}: the model has no chat template; give one with --template, or a plain prompt", file_.meta->source);
     text = file_.meta->string("tokenizer.chat_template");
   }
-  nlohmann::ordered_json json;
-  try {
-    json = nlohmann::ordered_json::parse(variables);
-  } catch (const nlohmann::json::exception& error) {
-    bad_input("the variables of the chat template are no JSON: {}", error.what());
-  }
+  const nlohmann::ordered_json json = template_variables(variables);
   TemplateTokens tokens;
   const auto supply = [&](const char* key, int32_t id) {
     if (id >= 0) tokens[key] = tokenizer_->token_text(id);
@@ -157,7 +169,7 @@ std::string LanguageEngine::render_chat(std::string_view variables, std::string_
 
 std::unique_ptr<Session> LanguageEngine::session() {
   if (!tokenizer_) bad_input("{}: the model has no tokenizer, which ends of text need", file_.meta->source);
-  return std::make_unique<LanguageSession>(*this);
+  return std::make_unique<LanguageSession>(shared_from_this());
 }
 
 LanguageEngine& language_engine(Engine& engine) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -15,7 +16,7 @@ namespace consonant {
 DeviceKind parse_device(const std::string& device);
 
 // The engine of a language model. Behind the public Engine there is always one of these.
-class LanguageEngine final : public Engine {
+class LanguageEngine final : public Engine, public std::enable_shared_from_this<LanguageEngine> {
  public:
   LanguageEngine(const std::string& path, const EngineOptions& options);
 
@@ -36,6 +37,7 @@ class LanguageEngine final : public Engine {
 
  private:
   RunnerOptions runner_options() const;
+  void warn_of_unused() const;
   void check_memory(const RunnerOptions& options, const std::vector<WeightSource>& sources) const;
 
   EngineOptions options_;
