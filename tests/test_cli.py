@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -233,8 +234,8 @@ class Chat(Case):
         self.assertGreater(json.loads(out)["prompt_tokens"], 10)
 
     def terminal(self, *arguments):
-        """The program on a terminal of its own; returns (pid, wait_for(pattern), send(text))."""
-        pid, fd = pty.fork()
+        """The program on a terminal of its own; returns wait_for(pattern), send(text), finish(), which gives the exit code."""
+        pid, fd = self.pid, self.fd = pty.fork()
         if pid == 0:
             os.execv(PROGRAM, [PROGRAM, *map(str, arguments)])
         seen = bytearray()
@@ -250,12 +251,21 @@ class Chat(Case):
                         self.fail(f"ended before {pattern}: {bytes(seen)[-300:]}")
             del seen[: match.end()]
 
-        def finish():
-            drain = threading.Thread(target=lambda: [None for _ in iter(lambda: self.read_some(fd), b"")], daemon=True)
-            drain.start()
+        def finish(close=True):
+            done = threading.Event()
+
+            def drain():
+                while not done.is_set():
+                    if select.select([fd], [], [], 0.05)[0] and not self.read_some(fd):
+                        return
+
+            reader = threading.Thread(target=drain, daemon=True)
+            reader.start()
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            drain.join(5)
-            os.close(fd)
+            done.set()
+            reader.join()
+            if close:
+                os.close(fd)
             return code
 
         return wait_for, lambda text: os.write(fd, text), finish
@@ -288,6 +298,58 @@ class Chat(Case):
         send(b"\x03")
         self.assertEqual(finish(), 130)
 
+    def test_a_question_after_ctrl_c_is_answered(self):
+        wait_for, send, finish = self.terminal("chat", "-m", self.llama, "-n", 3, "-v")
+        wait_for(rb"> ")
+        for _ in range(2):
+            send(b"half a question\x03")
+            wait_for(rb"again leaves")
+            wait_for(rb"> ")
+            send(b"Hello\r")
+            wait_for(rb"stop reason")
+            wait_for(rb"> ")
+        send(b"\x03")
+        wait_for(rb"again leaves")
+        send(b"\x03")
+        self.assertEqual(finish(), 130)
+
+    def test_what_is_typed_with_ctrl_c_is_not_lost(self):
+        wait_for, send, finish = self.terminal("chat", "-m", self.llama, "-n", 3, "-v")
+        wait_for(rb"> ")
+        send(b"half a question\x03Hello\r")
+        wait_for(rb"again leaves")
+        wait_for(rb"stop reason")
+        send(b"/exit\r")
+        self.assertEqual(finish(), 0)
+
+    def test_a_terminal_is_given_back_as_it_was(self):
+        def local_modes():
+            return termios.tcgetattr(self.fd)[3]
+
+        for name, leave in {
+            "Ctrl-C": lambda: os.write(self.fd, b"\x03"),
+            "Ctrl-\\": lambda: os.write(self.fd, b"\x1c"),
+            "SIGTERM": lambda: os.kill(self.pid, signal.SIGTERM),
+            "SIGHUP": lambda: os.kill(self.pid, signal.SIGHUP),
+        }.items():
+            with self.subTest(name=name):
+                wait_for, send, finish = self.terminal("chat", "-m", self.llama, "-n", 3)
+                before = termios.ICANON | termios.ECHO | termios.ISIG
+                wait_for(rb"> ")
+                if name == "Ctrl-C":  # the second leaves
+                    send(b"\x03")
+                    wait_for(rb"again leaves")
+                    wait_for(rb"> ")
+                end = time.monotonic() + LIMIT
+                while local_modes() & termios.ICANON and time.monotonic() < end:
+                    time.sleep(0.01)
+                self.assertFalse(local_modes() & termios.ICANON)
+                slave = os.open(os.readlink(f"/proc/{self.pid}/fd/0"), os.O_RDWR | os.O_NOCTTY)  # or the modes go with the program
+                self.addCleanup(os.close, slave)
+                leave()
+                finish(close=False)
+                self.assertEqual(local_modes() & before, before)
+                os.close(self.fd)
 
 
 class Streams(Case):

@@ -145,13 +145,11 @@ int converse(World& world, Conversation& conversation) {
   const std::unique_ptr<LineReader> lines = LineReader::open(world.in, "> ");
   tell(conversation.info().name + " on " + conversation.info().device + "; /help for help, /exit or Ctrl-D to leave");
   bool failed = false;
+  // From end to end: a Ctrl-C meant for an answer that has just ended mustn't end the conversation.
+  const Interrupts::Deferred deferred;
   while (true) {
     bool interrupted = false;
-    std::optional<std::string> line;
-    {
-      const Interrupts::Deferred deferred;
-      line = lines->next(interrupted);
-    }
+    const std::optional<std::string> line = lines->next(interrupted);
     if (interrupted) {
       tell("Ctrl-C again leaves");
       continue;

@@ -585,24 +585,18 @@ TEST_F(Cli, CtrlCStopsAnAnswer) {
   std::signal(SIGINT, SIG_DFL);
 }
 
-TEST(CliDeathTest, TheSecondCtrlCLeaves) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
-  EXPECT_EXIT(
-      {
-        Interrupts::install();
-        auto state = std::make_shared<FakeState>();
-        testing_cli::FakeSession session(state);
-        const Interrupts::Cancels cancels(session);
-        raise(SIGINT);
-        raise(SIGINT);
-      },
-      testing::ExitedWithCode(130), "");
-  EXPECT_EXIT(
-      {
-        Interrupts::install();
-        raise(SIGINT);
-      },
-      testing::ExitedWithCode(130), "");
+TEST_F(Cli, CtrlCBeforeTheSessionRunsStopsTheAnswerToo) {
+  Interrupts::install();
+  Interrupts::forget();
+  state->endless = true;
+  {
+    const Interrupts::Deferred deferred;
+    raise(SIGINT);
+    EXPECT_EQ(run({"generate", "-m", "m", "-p", "hi"}), 130);
+  }
+  EXPECT_THAT(err, HasSubstr("cancelled"));
+  Interrupts::forget();
+  std::signal(SIGINT, SIG_DFL);
 }
 
 }  // namespace
