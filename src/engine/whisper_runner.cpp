@@ -46,6 +46,16 @@ int64_t WhisperRunner::bytes_needed(const Whisper& model, const std::vector<Weig
   return checked_add(WeightStore::bytes_needed(weights, options.device), caches);
 }
 
+void WhisperRunner::make_room(int sequences, int windows) {
+  if (sequences <= texts_.sequences() && windows <= windows_.sequences()) return;
+  options_.sequences = std::max(sequences, texts_.sequences());
+  windows = std::max(windows, windows_.sequences());
+  texts_ = PagedCache(CacheRole::self, model_.kv, options_.kv, model_.context, options_.sequences);
+  windows_ = PagedCache(CacheRole::cross, model_.cross_kv, options_.kv, model_.positions, windows);
+  window_of_.assign(static_cast<size_t>(options_.sequences), -1);
+  programs_.clear();  // they hold the places of the old caches
+}
+
 std::vector<Tensor> WhisperRunner::build_encoder(bool features) const {
   const int64_t positions = model_.positions;
   EncoderInputs s;

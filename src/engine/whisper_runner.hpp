@@ -27,6 +27,9 @@ class WhisperRunner final : public WindowModel {
   static int64_t bytes_needed(const Whisper& model, const std::vector<WeightSource>& weights,
                               const RunnerOptions& options, int windows);
 
+  // Caches for at least so many texts and windows at once; none may be open.
+  void make_room(int sequences, int windows);
+
   int64_t window_samples() const override { return model_.window_samples(); }
   int64_t margin_samples() const override { return Whisper::margin; }
   int encode(std::span<const float> samples, float& peak) override;
