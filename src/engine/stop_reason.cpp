@@ -23,15 +23,4 @@ StopReason to_reason(Stop stop) {
   return StopReason::cancelled;
 }
 
-// What would otherwise show after the prompt has been read, or not at all: a bound that doesn't bound.
-void check(const GenerateOptions& options, int64_t vocabulary) {
-  if (options.max_tokens < -1)
-    bad_usage("max_tokens is {}, but has to be 0 or greater, or -1 (what the context leaves)", options.max_tokens);
-  if (!(options.deadline >= 0))
-    bad_usage("a deadline of {} seconds, but it has to be 0 (none) or greater", options.deadline);
-  for (const auto& bias : options.sampling.logit_bias)
-    if (bias.first < 0 || bias.first >= vocabulary)
-      bad_usage("logit bias for token {}, but the model's tokens go from 0 to {}", bias.first, vocabulary - 1);
-}
-
 }  // namespace consonant
