@@ -111,8 +111,8 @@ TEST_P(RealSpeech, WritesTheReferencesTokens) {
       EXPECT_NEAR(text.avg_logprob, clip[timestamps ? "avg_logprob_timestamps" : "avg_logprob"].get<double>(), 1e-3);
       if (!timestamps) {
         EXPECT_EQ(text.text, clip["text"].get<std::string>());
+        EXPECT_NEAR(text.compression_ratio, clip["compression_ratio"].get<double>(), 0.02);
       }
-      EXPECT_NEAR(text.compression_ratio, clip["compression_ratio"].get<double>(), 0.02);
       EXPECT_NEAR(text.no_speech_prob, clip["no_speech_prob"].get<double>(), 1e-3);
     }
     if (whisper->vocabulary.multilingual) {
@@ -133,10 +133,11 @@ TEST_P(RealSpeech, TimesWordsAsTheReference) {
   size_t words = 0, near = 0;
   for (const auto& [key, clip] : expected.items()) {
     SCOPED_TRACE(key);
+    if (clip["words"].empty()) continue;  // a translation's
     SpeechOptions options;
     options.language = clip["language_used"].is_string() ? clip["language_used"].get<std::string>() : "en";
     options.translate = clip["task"] == "translate";
-    options.beam = 1, options.fallback = false, options.word_times = true, options.timestamps = false;
+    options.beam = 1, options.fallback = false, options.word_times = true;
     const auto source = read_audio(recording(clip["clip"]));
     const TimedTranscript transcript = transcribe_speech(whisper->parts(), *source, options);
     std::vector<TimedWord> made;
