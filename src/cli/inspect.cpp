@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/models.hpp"
 #include "cli/options.hpp"
 
 namespace consonant {
@@ -14,7 +15,7 @@ struct Inspect {
   bool tensors = false, json = false;
 
   int run(World& world) const {
-    const ModelFile model = open_model(path);
+    const ModelFile model = open_model(resolve_model(path));
     if (json) {
       world.out.line(model_to_json(model, tensors).dump(-1, ' ', false, Json::error_handler_t::replace));
     } else {

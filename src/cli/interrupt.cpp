@@ -12,16 +12,16 @@ namespace consonant {
 namespace {
 
 // Read by a signal handler: lock-free atomics only.
-std::atomic<Session*> running{nullptr};
+std::atomic<const Interrupts::Cancels*> running{nullptr};
 std::atomic<bool> deferred{false};
 std::atomic<int> interrupts{0};
-static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<const Interrupts::Cancels*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 void on_interrupt(int) {
   const int before = interrupts.fetch_add(1);
-  Session* const session = running.load();
-  if (before > 0 || (!session && !deferred.load())) _exit(int(Exit::interrupted));
-  if (session) session->cancel();
+  const Interrupts::Cancels* const target = running.load();
+  if (before > 0 || (!target && !deferred.load())) _exit(int(Exit::interrupted));
+  if (target) target->cancel();
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ void Interrupts::install() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-Interrupts::Cancels::Cancels(Session& session) { running = &session; }
+void Interrupts::Cancels::begin() const { running = this; }
 Interrupts::Cancels::~Cancels() { running = nullptr; }
 Interrupts::Deferred::Deferred() { deferred = true; }
 Interrupts::Deferred::~Deferred() { deferred = false; }
