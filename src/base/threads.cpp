@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <system_error>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -47,10 +48,18 @@ int usable_cores() {
 
 ThreadPool::ThreadPool(int threads) {
   if (threads < 1) bad_usage("{} threads", threads);
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work_loop(i); });
+  try {
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work_loop(i); });
+  } catch (const std::system_error& error) {
+    const size_t started = workers_.size() + 1;
+    stop();
+    throw_error(Exit::failed, "only {} of {} threads could be started: {}", started, threads, error.code().message());
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   stop_ = true;
   epoch_.fetch_add(1);
   epoch_.notify_all();

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/threads.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "engine/memory_info.hpp"
@@ -147,7 +148,7 @@ Action add_bench(CLI::App& program) {
   app.add_option("--threads", command->threads, "CPU threads, one run for each of a list: 1,2")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, ThreadPool::most));
   app.add_option("--prompt", command->options.prompt, "Tokens of the prompt")->check(positive)->capture_default_str();
   app.add_option("--gen", command->options.generate, "Tokens generated")->check(positive)->capture_default_str();
   app.add_option("--depth", command->options.depth, "Positions that the cache holds beforehand")

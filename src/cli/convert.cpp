@@ -70,7 +70,7 @@ Action add_convert(CLI::App& program) {
   add_repeatable(app, "--override-kv", command->overrides,
                  "KEY=TYPE:VALUE in place of the input's metadata; may be repeated");
   app.add_option("--threads", command->threads, "CPU threads; default: one a core that this process may use")
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, ThreadPool::most));
   return [command](World& world) { return command->run(world); };
 }
 

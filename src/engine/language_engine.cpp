@@ -77,7 +77,8 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
 RunnerOptions LanguageEngine::runner_options() const {
   RunnerOptions runner;
   runner.device = parse_device(options_.device);
-  if (options_.threads < 0 || options_.threads > 1024) bad_usage("{} threads", options_.threads);
+  if (options_.threads < 0 || options_.threads > ThreadPool::most)
+    bad_usage("{} threads, but they go from 1 to {} (0: one a core)", options_.threads, ThreadPool::most);
   runner.threads = options_.threads > 0 ? options_.threads : usable_cores();
   runner.small_activations = options_.precision == "auto";
   runner.kv = parse_kv(options_);
