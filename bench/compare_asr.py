@@ -233,6 +233,7 @@ def head_of(options, kind: str, title: str) -> dict:
     command = "bench/compare_asr.py " + ("--accuracy " if options.accuracy else "") + models
     if not options.accuracy:
         command += "".join(f" --clip {name}" for name in options.clip) + f" --rounds {options.rounds}"
+    command += "".join(f" --leave-out {name}" for name in options.leave_out)
     command += f" --threads {','.join(map(str, options.threads))} --beams {','.join(map(str, options.beams))}"
     return {"kind": kind, "title": title, "machine": options.machine, "command": command, "versions": options.versions,
             "date": datetime.date.today().isoformat()}
@@ -273,6 +274,7 @@ def texts(options, engine: Engine, model: Model, clips: list, setting: Setting):
 
 def accuracy(options, clips: list) -> dict:
     head = head_of(options, "asr_accuracy", "Errors over the short clips, language given")
+    head |= {"left_out": options.leave_out} if options.leave_out else {}
     document = Document(options.output, head, ("engine", "model", "beam"))
     for clip in clips:
         known = {"language": clip.language, "counted": asr_score.counted(clip.language), "text": clip.text}
@@ -303,9 +305,10 @@ def read_clips(options) -> list:
     else:
         names = options.clip
     clips = []
-    for name in names:
+    for name in (*names, *options.leave_out):
         if name not in entries:
             raise CompareError(f"{options.manifest}: no clip {name}")
+    for name in names:
         path = (options.manifest.parent / name).resolve()
         if not path.is_file():
             raise CompareError(f"{path}: no such file")

@@ -189,6 +189,9 @@ class Compare(unittest.TestCase):
         gate = ["--accuracy", "--engines", "consonant:auto", "--against", peers]
         code, _, err = self.run_it(*gate, "-o", ours)
         self.assertEqual(code, 0, err)
+        code, table, err = self.run_it(*gate, "--beams", "1,5", "--leave-out", "c.wav")
+        self.assertEqual(code, 0, err)
+        self.assertIn("| base | 5 | consonant auto | 1 | 0.0% (0 of 7) | 0.0% (0 of 7) |  |  |\n", table)
         self.say(consonant={"a.wav": CLOSE, "b.m4a": RIGHT, "c.wav": "你好世"})
         code, table, err = self.run_it(*gate)
         self.assertEqual(code, 1)
@@ -216,6 +219,12 @@ class Compare(unittest.TestCase):
                 self.assertEqual((code, table), (1, ""))
                 self.assertIn(told, err)
                 self.assertFalse(target.exists())
+
+    def test_unknown_clips_are_named(self):
+        for more in (["--clip", "d.wav"], ["--accuracy", "--leave-out", "d.wav"]):
+            code, _, err = self.run_it(*more)
+            self.assertEqual(code, 1)
+            self.assertIn("manifest.json: no clip d.wav", err)
 
     def test_misuse(self):
         for more in ([], ["--accuracy", "--clip", "a.wav"], ["--clip", "a.wav", "--rounds", "2"], ["--accuracy", "--threads", "1,2"],
@@ -254,7 +263,8 @@ class Tables(unittest.TestCase):
         found = {"a": {"text": "a", "edits": 0, "units": 1}}
         document = {"clips": {"a": clip}, "results": [{"model": "m", "beam": 1, "engine": "whisper.cpp f16", "found": found}]}
         mine = {"clips": {"a": clip}, "results": [{"model": "m", "beam": 5, "engine": "consonant auto", "found": found}]}
-        for documents in ([document, document], [document, {"clips": {"a": clip | {"text": "b"}}, "results": []}]):
+        fewer = {"clips": {}, "results": [{"model": "m", "beam": 1, "engine": "consonant auto", "found": {}}]}
+        for documents in ([document, document], [document, fewer], [document, {"clips": {"a": clip | {"text": "b"}}, "results": []}]):
             with self.assertRaises(asr_tables.TableError):
                 asr_tables.totals(documents)
         with self.assertRaisesRegex(asr_tables.TableError, "no peer"):

@@ -101,11 +101,12 @@ def totals(documents: list) -> list:
     """One entry a model, beam and engine, over the clips that every engine could read with that model and beam."""
     clips, results = joined(documents)
     entries = []
+    left_out = {clip for document in documents for clip in document.get("left_out", [])}
     for model, beam in sorted({key[:2] for key in results}, key=lambda pair: ([key[0] for key in results].index(pair[0]), pair[1])):
         found = {engine: one for (name, width, engine), one in results.items() if (name, width) == (model, beam)}
-        if len({tuple(sorted(one)) for one in found.values()}) != 1:
+        if len({frozenset(one) - left_out for one in found.values()}) != 1:
             raise TableError(f"{model}, beam {beam}: the engines were given different clips")
-        read = [clip for clip in next(iter(found.values())) if all(one[clip] for one in found.values())]
+        read = [clip for clip in next(iter(found.values())) if clip not in left_out and all(one[clip] for one in found.values())]
         by_word = [clip for clip in read if clips[clip]["counted"] == "words"]
         by_character = [clip for clip in read if clips[clip]["counted"] == "characters"]
         for engine in sorted(found, key=lambda label: not is_ours(label)):
