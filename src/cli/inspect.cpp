@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "cli/commands.hpp"
+#include "cli/models.hpp"
 #include "cli/options.hpp"
 
 namespace consonant {
@@ -16,7 +17,7 @@ struct Inspect {
 
   int run(World& world) const {
     if (path.empty() == model.empty()) bad_usage("inspect: one file is needed: consonant inspect FILE");
-    const ModelFile file = open_model(path.empty() ? model : path);
+    const ModelFile file = open_model(resolve_model(path.empty() ? model : path));
     if (json) {
       world.out.line(model_to_json(file, tensors).dump(-1, ' ', false, Json::error_handler_t::replace));
     } else {

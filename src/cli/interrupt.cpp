@@ -16,12 +16,12 @@ namespace consonant {
 namespace {
 
 // Read by signal handlers: lock-free atomics only, and what was written before them.
-std::atomic<Session*> running{nullptr};
+std::atomic<const Interrupts::Cancels*> running{nullptr};
 std::atomic<bool> deferred{false};
 std::atomic<int> interrupts{0};
 std::atomic<int> terminal{-1};
 termios terminal_mode;
-static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<const Interrupts::Cancels*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 // Signals on their way from the handler to `wait_for_input`. A flag alone could be set between the look at it and the
 // wait, which would then not end.
@@ -45,13 +45,13 @@ void restore_terminal() {
 void on_interrupt(int signal) {
   const int error = errno;
   const int before = interrupts.fetch_add(1);
-  Session* const session = running.load();
-  if (before > 0 || (!session && !deferred.load())) {
+  const Interrupts::Cancels* const target = running.load();
+  if (before > 0 || (!target && !deferred.load())) {
     restore_terminal();
     _exit(int(Exit::interrupted));
   }
-  if (session)
-    session->cancel();
+  if (target)
+    target->cancel();
   else
     keep(signal);
   errno = error;
@@ -92,7 +92,7 @@ void Interrupts::install() {
   }
 }
 
-Interrupts::Cancels::Cancels(Session& session) { running = &session; }
+void Interrupts::Cancels::begin() const { running = this; }
 Interrupts::Cancels::~Cancels() { running = nullptr; }
 Interrupts::Deferred::Deferred() { deferred = true; }
 Interrupts::Deferred::~Deferred() { deferred = false; }

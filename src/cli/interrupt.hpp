@@ -3,24 +3,34 @@
 
 #include <csignal>
 
-#include "consonant/engine.hpp"
-
 namespace consonant {
 
-// Ctrl-C. While an answer is being generated the first one stops it and the second leaves the program at once; at any
-// other time one leaves, unless it is deferred. Leaving is exit code 130, and like every end by a signal it gives the
-// terminal back as it was.
+// Ctrl-C. While something runs that can be cancelled the first one stops it and the second leaves the program at once;
+// at any other time one leaves, unless it is deferred. Leaving is exit code 130, and like every end by a signal it
+// gives the terminal back as it was.
 class Interrupts {
  public:
   static void install();
 
-  // While this lives, the first Ctrl-C cancels `session`.
+  // While this lives, the first Ctrl-C calls `running.cancel()`, which a signal handler must be allowed to.
   class Cancels {
    public:
-    explicit Cancels(Session& session);
+    template <class Running>
+    explicit Cancels(Running& running)
+        : running_(&running), cancel_([](void* r) noexcept { static_cast<Running*>(r)->cancel(); }) {
+      begin();
+    }
     ~Cancels();
     Cancels(const Cancels&) = delete;
     Cancels& operator=(const Cancels&) = delete;
+
+    void cancel() const noexcept { cancel_(running_); }
+
+   private:
+    void begin() const;
+
+    void* running_;
+    void (*cancel_)(void*) noexcept;
   };
 
   // While this lives, the first Ctrl-C outside of an answer is kept for whoever waits for input: `wait_for_input`

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "cli/models.hpp"
 
 namespace consonant {
 namespace {
@@ -66,7 +67,9 @@ void add_logging(CLI::App& app) {
 }
 
 void ModelOptions::add(CLI::App& app, bool required) {
-  CLI::Option* model = app.add_option("-m,--model", path, "GGUF file or Hugging Face folder")->type_name("PATH");
+  CLI::Option* model =
+      app.add_option("-m,--model", path, "GGUF file, Hugging Face folder, or the name of a model that was pulled")
+          ->type_name("PATH");
   if (required) model->required();
   app.add_option("--device", engine.device, "auto, cpu, or reference (naive kernels in double: slow, the yardstick)")
       ->type_name("DEVICE")
@@ -95,7 +98,7 @@ void ModelOptions::check() const {
 
 std::shared_ptr<Engine> ModelOptions::load(World& world) const {
   check();
-  std::shared_ptr<Engine> loaded = world.load(path, engine);
+  std::shared_ptr<Engine> loaded = world.load(resolve_model(path), engine);
   const ModelInfo& info = loaded->info();
   log_verbose("device {}{}, precision {}, cache {}, context {}", info.device,
               engine.device == "auto" ? " (chosen by auto)" : "", info.precision, info.kv, info.context);

@@ -97,10 +97,12 @@ class Cli : public testing::Test {
 
 TEST_F(Cli, HelpOfEveryCommandHasAnExample) {
   EXPECT_EQ(run({"--help"}), 0);
-  for (const char* command : {"generate", "chat", "tokenize", "inspect", "convert", "verify", "doctor", "bench"}) {
+  for (const char* command :
+       {"generate", "chat", "tokenize", "inspect", "convert", "verify", "doctor", "bench", "pull"}) {
     EXPECT_THAT(text, HasSubstr(command));
   }
-  for (const char* command : {"generate", "chat", "tokenize", "inspect", "convert", "verify", "doctor", "bench"}) {
+  for (const char* command :
+       {"generate", "chat", "tokenize", "inspect", "convert", "verify", "doctor", "bench", "pull"}) {
     EXPECT_EQ(run({command, "--help"}), 0);
     EXPECT_THAT(text, HasSubstr(std::string("Example:\n  consonant ") + command));
     EXPECT_EQ(err, "");
@@ -116,7 +118,7 @@ TEST_F(Cli, WrongUsageIsTwoAndOnStderr) {
   const std::vector<std::vector<std::string>> cases = {
       {},
       {"sing"},
-      {"transcribe", "a.wav"},
+      {"dance", "a.wav"},
       {"generate"},
       {"generate", "-m", "m"},
       {"generate", "-p", "x"},
@@ -169,6 +171,8 @@ TEST_F(Cli, WrongUsageIsTwoAndOnStderr) {
       {"bench", "-m", "m", "--deadline", "3"},
       {"inspect"},
       {"convert", "a"},
+      {"pull"},
+      {"pull", "https://a/b", "--hash", "12"},
   };
   for (const auto& arguments : cases) {
     std::string line;
@@ -177,8 +181,8 @@ TEST_F(Cli, WrongUsageIsTwoAndOnStderr) {
     EXPECT_EQ(text, "") << line;
     EXPECT_THAT(err, testing::StartsWith("error: ")) << line;
   }
-  run({"transcribe", "a.wav"});
-  EXPECT_THAT(err, HasSubstr("'transcribe'"));
+  run({"dance", "a.wav"});
+  EXPECT_THAT(err, HasSubstr("'dance'"));
   run({"generate", "-m", "m", "-p", "x", "--device", "cuda:1"});
   EXPECT_THAT(err, HasSubstr("cuda is not built into"));
 }

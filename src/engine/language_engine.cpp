@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/language_engine.hpp"
 
-#include <fmt/ranges.h>
-
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "engine/memory_info.hpp"
+#include "engine/model_setup.hpp"
 #include "engine/render.hpp"
 #include "engine/session.hpp"
 #include "formats/sha256.hpp"
@@ -17,41 +15,12 @@
 
 namespace consonant {
 
-DeviceKind parse_device(const std::string& device) {
-  if (device == "auto" || device == "cpu") return DeviceKind::cpu;
-  if (device == "reference") return DeviceKind::reference;
-  bad_usage("the device '{}' isn't built into this program; there are cpu and reference", device);
-}
-
-namespace {
-
-DType parse_kv(const EngineOptions& options) {
-  if (options.kv.empty()) return options.precision == "f32" || options.device == "reference" ? DType::f32 : DType::f16;
-  for (DType type : {DType::f16, DType::f32, DType::q8_0})
-    if (options.kv == name(type)) return type;
-  bad_usage("a cache of '{}'; there are f16, f32 and q8_0", options.kv);
-}
-
-std::vector<WeightSource> sources_of(const ModelFile& file, const Weights& weights) {
-  std::vector<WeightSource> sources;
-  for (const StoredTensor* tensor : weights.used())
-    sources.push_back({tensor->name, tensor->type, tensor->sizes, tensor->load, file.release});
-  return sources;
-}
-
-std::string megabytes(int64_t bytes) { return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6); }
-
-}  // namespace
-
 LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& options)
-    : options_(options), file_(open_model(path)) {
+    : options_(options), file_(open_for(path, options)) {
   const auto start = Clock::now();
-  if (options.precision != "auto" && options.precision != "f32")
-    bad_usage("the precision '{}'; there are auto and f32", options.precision);
-  for (const std::string& text : options.override_kv) apply_override(*file_.meta, text);
   weights_.emplace(file_);
   model_ = load_language_model(file_, *weights_);
-  warn_of_unused();
+  warn_of_unused(file_, *weights_);
   if (file_.meta->has("tokenizer.ggml.model")) tokenizer_ = Tokenizer::load(*file_.meta);
 
   const RunnerOptions runner = runner_options();
@@ -59,59 +28,29 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
   check_memory(runner, sources);
   runner_ = std::make_unique<Runner>(*model_, sources, runner);
 
-  info_.architecture = file_.meta->string("general.architecture");
-  info_.name = file_.meta->string("general.name", "");
-  info_.path = path;
-  info_.format = file_.format;
-  info_.device = name(runner.device);
-  info_.precision = options.precision;
-  info_.kv = name(runner.kv);
+  info_ = describe_model(path, file_, *weights_, options, runner, runner_->weight_bytes());
   info_.layers = model_->layers, info_.width = model_->width, info_.vocabulary = model_->vocabulary;
   info_.context = runner_->context();
-  for (const StoredTensor* tensor : weights_->used()) info_.parameters += element_count(tensor->sizes);
-  info_.file_bytes = file_.file_bytes;
-  info_.weight_bytes = runner_->weight_bytes();
-  info_.threads = runner.threads;
-  info_.has_chat_template = file_.meta->has("tokenizer.chat_template");
   load_seconds_ = seconds_since(start);
   log_verbose("{}: {} {}, {} layers, {} parameters, on {} with {} threads, loaded in {:.0f} ms", path, info_.format,
               info_.architecture, info_.layers, info_.parameters, info_.device, info_.threads, load_seconds_ * 1e3);
 }
 
 RunnerOptions LanguageEngine::runner_options() const {
-  RunnerOptions runner;
-  runner.device = parse_device(options_.device);
-  if (options_.threads < 0 || options_.threads > 1024) bad_usage("{} threads", options_.threads);
-  runner.threads = options_.threads > 0 ? options_.threads : usable_cores();
-  runner.small_activations = options_.precision == "auto";
-  runner.kv = parse_kv(options_);
+  RunnerOptions runner = runner_options_of(options_);
   runner.context = options_.context;
   if (options_.context > model_->context)
     log_warning("a context of {} tokens, but the model was trained for {}", options_.context, model_->context);
   return runner;
 }
 
-// A tensor that the architecture has no place for may be what tells this model from others of its name.
-void LanguageEngine::warn_of_unused() const {
-  const std::vector<std::string> unused = weights_->unused();
-  constexpr size_t shown = 3;
-  if (!unused.empty())
-    log_warning("{}: {} tensors that {} has no use for: {}{}", file_.meta->source, unused.size(),
-                file_.meta->string("general.architecture"),
-                fmt::join(unused.begin(), unused.begin() + static_cast<int64_t>(std::min(shown, unused.size())), ", "),
-                unused.size() > shown ? ", ..." : "");
-}
-
 void LanguageEngine::check_memory(const RunnerOptions& options, const std::vector<WeightSource>& sources) const {
   RunnerOptions counted = options;
   // The model's own context is an upper bound, not a wish: its cache is committed as it fills.
   if (options_.context == 0) counted.context = std::min<int64_t>(model_->context, kv_page);
-  const int64_t needed = Runner::bytes_needed(*model_, sources, counted), available = available_memory();
-  if (available >= 0 && needed > available)
-    throw_error(
-        Exit::memory, "{} needs {} for weights and cache, but {} are available; {}", file_.meta->source,
-        megabytes(needed), megabytes(available),
-        options_.context > 0 ? "try a smaller --context" : "try a smaller model or a more compact quantisation");
+  consonant::check_memory(
+      file_, Runner::bytes_needed(*model_, sources, counted),
+      options_.context > 0 ? "try a smaller --context" : "try a smaller model or a more compact quantisation");
 }
 
 std::unique_ptr<Runner> LanguageEngine::make_runner(int threads, int sequences) const {

@@ -12,9 +12,6 @@
 
 namespace consonant {
 
-// The device that `--device` names; wrong usage if this program has none of that name.
-DeviceKind parse_device(const std::string& device);
-
 // The engine of a language model. Behind the public Engine there is always one of these.
 class LanguageEngine final : public Engine, public std::enable_shared_from_this<LanguageEngine> {
  public:
@@ -37,7 +34,6 @@ class LanguageEngine final : public Engine, public std::enable_shared_from_this<
 
  private:
   RunnerOptions runner_options() const;
-  void warn_of_unused() const;
   void check_memory(const RunnerOptions& options, const std::vector<WeightSource>& sources) const;
 
   EngineOptions options_;

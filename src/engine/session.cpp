@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "engine/stop_reason.hpp"
 
 namespace consonant {
 
@@ -22,26 +23,6 @@ Sampling to_sampling(const SamplingOptions& o) {
           .penalty_window = o.penalty_window,
           .logit_bias = o.logit_bias,
           .seed = o.seed};
-}
-
-StopReason to_reason(Stop stop) {
-  switch (stop) {
-    case Stop::end_token:
-      return StopReason::end_token;
-    case Stop::stop_string:
-      return StopReason::stop_string;
-    case Stop::caller_limit:
-      return StopReason::caller_limit;
-    case Stop::input_bound:
-      return StopReason::input_bound;
-    case Stop::context_full:
-      return StopReason::context_full;
-    case Stop::deadline:
-      return StopReason::deadline;
-    case Stop::cancelled:
-      return StopReason::cancelled;
-  }
-  return StopReason::cancelled;
 }
 
 // What would otherwise show after the prompt has been read, or not at all: a bound that doesn't bound.
