@@ -64,7 +64,8 @@ Action add_convert(CLI::App& program) {
   CLI::App& app = add_command(program, "convert", "A model folder or file of any known format to GGUF",
                               "consonant convert Llama-3.2-1B/ llama-3.2-1b-q4_k_m.gguf --type q4_k_m");
   auto command = std::make_shared<Convert>();
-  app.add_option("IN", command->in, "Folder of Hugging Face or CTranslate2, file of whisper.cpp, or GGUF file")->required();
+  app.add_option("IN", command->in, "Folder of Hugging Face or CTranslate2, file of whisper.cpp, or GGUF file")
+      ->required();
   app.add_option("OUT", command->out, "The GGUF file to write; replaced if there is one")->required();
   app.add_option("--type", command->type, "One of " + conversion_types())->required();
   add_repeatable(app, "--override-kv", command->overrides,
