@@ -21,7 +21,8 @@ std::vector<OpCase> layer_norm_cases() {
   for (OpCase& c : cases) {
     CaseBuilder builder;
     c.reduction = c.build(builder).shape().last();
-    // A difference from the mean has the rounding error of the numbers, and of a few numbers it may be all that is left.
+    // A difference from the mean has the rounding error of the numbers, and of a few numbers it may be all that is
+    // left.
     c.magnitude = c.reduction < 8 ? 100 : 4;
   }
   return cases;
