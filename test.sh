@@ -30,7 +30,7 @@ if ! python3 -m pip --version >/dev/null 2>&1; then tools/install.sh demo; fi
 
 say "Models"
 models=${XDG_CACHE_HOME:-~/.cache}/consonant/models
-wanted=(smollm2)
+wanted=(smollm2 whisper-tiny.en whisper-base silero-vad)
 if [ "$gemma" = yes ]; then wanted+=(gemma3-270m); fi
 for name in "${wanted[@]}"; do
   if ! timeout 1800 python3 tools/fetch_model.py "$name" --dir "$models" >&2; then

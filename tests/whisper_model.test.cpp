@@ -90,7 +90,7 @@ TEST_P(TinyWhisper, AlignsAsTheReferencesCrossAttention) {
   WhisperRunner& runner = *tiny_model.runner;
   const int window = runner.encode_features(transposed(golden.floats("mel"), 80, 100));
   const auto ids = golden.ids("decoder_ids");
-  const auto alignment = runner.align(window, ids);
+  const auto alignment = runner.align(window, ids, 600);
   // Without a list of heads: those of the upper half of the layers, which is the second of two.
   EXPECT_EQ(alignment.heads, 4);
   EXPECT_EQ(alignment.positions, 50);
@@ -155,7 +155,7 @@ TEST(WhisperSteps, RefuseWhatDoesntFit) {
   EXPECT_THROW(runner.evaluate({&bad, 1}), Error);
   EXPECT_THROW(runner.evaluate({&long_one, 1}), Error);
   EXPECT_THROW(runner.encode_features(std::vector<float>(7999)), Error);
-  EXPECT_THROW(runner.align(0, many), Error);
+  EXPECT_THROW(runner.align(0, many, 600), Error);
 }
 
 }  // namespace

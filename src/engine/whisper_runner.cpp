@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "base/checked.hpp"
-#include "base/clock.hpp"
 #include "engine/buckets.hpp"
 
 namespace consonant {
@@ -44,6 +43,16 @@ int64_t WhisperRunner::bytes_needed(const Whisper& model, const std::vector<Weig
   const int64_t caches = checked_add(PagedCache::bytes(model.kv, options.kv, model.context, options.sequences),
                                      PagedCache::bytes(model.cross_kv, options.kv, model.positions, windows));
   return checked_add(WeightStore::bytes_needed(weights, options.device), caches);
+}
+
+void WhisperRunner::make_room(int sequences, int windows) {
+  if (sequences <= texts_.sequences() && windows <= windows_.sequences()) return;
+  options_.sequences = std::max(sequences, texts_.sequences());
+  windows = std::max(windows, windows_.sequences());
+  texts_ = PagedCache(CacheRole::self, model_.kv, options_.kv, model_.context, options_.sequences);
+  windows_ = PagedCache(CacheRole::cross, model_.cross_kv, options_.kv, model_.positions, windows);
+  window_of_.assign(static_cast<size_t>(options_.sequences), -1);
+  programs_.clear();  // they hold the places of the old caches
 }
 
 std::vector<Tensor> WhisperRunner::build_encoder(bool features) const {
@@ -106,7 +115,6 @@ Program& WhisperRunner::program(Kind kind, int64_t tokens, int64_t wanted) {
 }
 
 int WhisperRunner::run_encoder(Kind kind, std::span<const float> numbers, float& peak) {
-  const auto start = Clock::now();
   Program& p = program(kind);
   const int window = windows_.open();
   windows_.extend(window, model_.positions);
@@ -125,7 +133,6 @@ int WhisperRunner::run_encoder(Kind kind, std::span<const float> numbers, float&
   if (!watched_.empty()) taps_.keep(p);
   const View out = p.output(0);
   encoded_.assign(out.as<float>(), out.as<float>() + out.shape.count());
-  encode_s_ += seconds_since(start);
   return window;
 }
 
@@ -188,7 +195,6 @@ Program& WhisperRunner::run_decoder(Kind kind, std::span<const Piece> pieces) {
 }
 
 std::span<const float> WhisperRunner::evaluate(std::span<const Piece> pieces) {
-  const auto start = Clock::now();
   for (const Piece& piece : pieces) {
     for (const int32_t token : piece.tokens)
       if (token < 0 || token >= model_.vocabulary)
@@ -207,18 +213,16 @@ std::span<const float> WhisperRunner::evaluate(std::span<const Piece> pieces) {
     logits_.insert(logits_.end(), out.as<float>(), out.as<float>() + out.shape.count());
     first = last;
   }
-  decode_s_ += seconds_since(start);
   return logits_;
 }
 
-WindowModel::Alignment WhisperRunner::align(int window, std::span<const int32_t> tokens) {
+WindowModel::Alignment WhisperRunner::align(int window, std::span<const int32_t> tokens, int32_t text_ids) {
   Alignment result;
   result.heads = static_cast<int64_t>(model_.alignment_heads.size());
   result.positions = model_.positions;
   const auto count = static_cast<int64_t>(tokens.size());
   if (count == 0) return result;
   if (count > model_.context) bad_input("{} tokens don't fit the context of {}", count, model_.context);
-  const auto start = Clock::now();
   const int sequence = open(window);
   const Piece piece{sequence, tokens, count};
   const Program& p = run_decoder(Kind::aligner, {&piece, 1});
@@ -236,16 +240,25 @@ WindowModel::Alignment WhisperRunner::align(int window, std::span<const int32_t>
   }
   const View logits = p.output(0);
   result.probability.resize(tokens.size());
+  if (text_ids < 0 || text_ids > model_.vocabulary)
+    bad_input("{} text ids of a vocabulary of {}", text_ids, model_.vocabulary);
   for (int64_t t = 0; t + 1 < count; ++t) {
+    const int32_t next = tokens[static_cast<size_t>(t + 1)];
+    if (next >= text_ids) continue;
     const float* row = logits.row<float>(t);
-    const float greatest = *std::max_element(row, row + model_.vocabulary);
+    const float greatest = *std::max_element(row, row + text_ids);
     double sum = 0;
-    for (int64_t i = 0; i < model_.vocabulary; ++i) sum += std::exp(double{row[i]} - greatest);
-    result.probability[static_cast<size_t>(t)] =
-        static_cast<float>(std::exp(double{row[tokens[static_cast<size_t>(t + 1)]]} - greatest) / sum);
+    for (int32_t i = 0; i < text_ids; ++i) sum += std::exp(double{row[i]} - greatest);
+    result.probability[static_cast<size_t>(t)] = static_cast<float>(std::exp(double{row[next]} - greatest) / sum);
   }
-  decode_s_ += seconds_since(start);
   return result;
+}
+
+std::vector<Plan::Tap> WhisperRunner::planned_taps() {
+  std::vector<Plan::Tap> taps = program(Kind::encoder).plan().taps;
+  const std::vector<Plan::Tap>& more = program(Kind::decoder, 1, 1).plan().taps;
+  taps.insert(taps.end(), more.begin(), more.end());
+  return taps;
 }
 
 void WhisperRunner::watch(const std::vector<std::string>& globs) {

@@ -27,6 +27,9 @@ class WhisperRunner final : public WindowModel {
   static int64_t bytes_needed(const Whisper& model, const std::vector<WeightSource>& weights,
                               const RunnerOptions& options, int windows);
 
+  // Caches for at least so many texts and windows at once; none may be open.
+  void make_room(int sequences, int windows);
+
   int64_t window_samples() const override { return model_.window_samples(); }
   int64_t margin_samples() const override { return Whisper::margin; }
   int encode(std::span<const float> samples, float& peak) override;
@@ -35,7 +38,7 @@ class WhisperRunner final : public WindowModel {
   int fork(int sequence) override;
   void close(int sequence) override { texts_.close(sequence); }
   std::span<const float> evaluate(std::span<const Piece> pieces) override;
-  Alignment align(int window, std::span<const int32_t> tokens) override;
+  Alignment align(int window, std::span<const int32_t> tokens, int32_t text_ids) override;
 
   // A window whose features [2 * position, mel] are given.
   int encode_features(std::span<const float> features);
@@ -46,10 +49,12 @@ class WhisperRunner final : public WindowModel {
   void watch(const std::vector<std::string>& globs);
   std::vector<TapRows> take_taps() { return taps_.take(); }
 
+  std::vector<Plan::Tap> planned_taps();  // of the encoder and of a decoder's step
+
   const Whisper& model() const { return model_; }
+  ThreadPool& pool() { return *pool_; }
+  void use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }
   int64_t weight_bytes() const { return weights_.bytes(); }
-  double encode_seconds() const { return encode_s_; }
-  double decode_seconds() const { return decode_s_; }
 
  private:
   enum class Kind { encoder, features, decoder, aligner };
@@ -72,7 +77,6 @@ class WhisperRunner final : public WindowModel {
   std::vector<float> encoded_, logits_;
   std::vector<std::string> watched_;
   TapStore taps_;
-  double encode_s_ = 0, decode_s_ = 0;
 };
 
 }  // namespace consonant

@@ -21,13 +21,16 @@ struct Kind {
   bool mixed = false;
 };
 
-constexpr std::array<Kind, 7> kinds = {{{"f32", DType::f32, 0},
-                                        {"f16", DType::f16, 1},
-                                        {"bf16", DType::bf16, 32},
-                                        {"q8_0", DType::q8_0, 7},
-                                        {"q4_0", DType::q4_0, 2},
-                                        {"q4_k_m", DType::q4_k, 15, true},
-                                        {"q6_k", DType::q6_k, 18}}};
+constexpr std::array<Kind, 10> kinds = {{{"f32", DType::f32, 0},
+                                         {"f16", DType::f16, 1},
+                                         {"bf16", DType::bf16, 32},
+                                         {"q8_0", DType::q8_0, 7},
+                                         {"q4_0", DType::q4_0, 2},
+                                         {"q4_1", DType::q4_1, 3},
+                                         {"q5_0", DType::q5_0, 8},
+                                         {"q5_1", DType::q5_1, 9},
+                                         {"q4_k_m", DType::q4_k, 15, true},
+                                         {"q6_k", DType::q6_k, 18}}};
 
 const Kind& kind_of(std::string_view name) {
   for (const Kind& k : kinds)
@@ -54,48 +57,71 @@ class Planner {
  public:
   Planner(const ModelFile& model, const Kind& kind) : model_(model), kind_(kind) {
     const std::string architecture(model.meta->string("general.architecture"));
-    layers_ = model.meta->integer(architecture + ".block_count");
-    if (layers_ < 1 || layers_ > most_layers)
-      bad_input("{}: {}.block_count is {}, should be from 1 to {}", model.meta->source, architecture, layers_,
-                most_layers);
+    const auto layers = [&](const std::string& key) {
+      const int64_t n = model.meta->integer(key);
+      if (n < 1 || n > most_layers)
+        bad_input("{}: {} is {}, should be from 1 to {}", model.meta->source, key, n, most_layers);
+      return n;
+    };
+    if (architecture == "whisper") {
+      stacks_ = {{"enc.blk.", layers("whisper.encoder.block_count")},
+                 {"dec.blk.", layers("whisper.decoder.block_count")}};
+      tied_ = true;
+      return;
+    }
+    stacks_ = {{"blk.", layers(architecture + ".block_count")}};
     // Eight query heads share one value head there, so its matrix is small and counts for more.
-    large_ = layers_ == 80 && (architecture == "llama" || architecture == "qwen2");
+    large_ = stacks_[0].layers == 80 && (architecture == "llama" || architecture == "qwen2");
     tied_ = !model.find("output.weight");
   }
 
   DType type(const StoredTensor& t) const {
     const bool matrix = t.sizes.size() >= 2 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight");
     if (!is_float(t.type) && !is_quantized(t.type)) return t.type;
-    if (!matrix) return DType::f32;
+    if (!matrix || t.name.ends_with("position_embd.weight")) return DType::f32;
+    if (is_convolution(t)) return kind_.type == DType::f32 ? DType::f32 : DType::f16;
     if (!is_quantized(kind_.type)) return kind_.type;
+    if (t.type == kind_.type) return t.type;  // quantised already, and so is the rest
     return fitting(wanted(t), t.sizes.back());
   }
 
  private:
+  struct Stack {
+    std::string_view prefix;
+    int64_t layers;
+  };
+
+  // Small, and all of the sound goes through them.
+  static bool is_convolution(const StoredTensor& t) {
+    return t.name == "enc.conv1.weight" || t.name == "enc.conv2.weight";
+  }
+
   DType wanted(const StoredTensor& t) const {
     const auto is = [&](std::string_view part) { return t.name.ends_with(part); };
     if (t.name == "output.weight" || (tied_ && t.name == "token_embd.weight"))
       return kind_.type == DType::q8_0 || t.sizes.back() % info(kind_.type).block != 0 ? DType::q8_0 : DType::q6_k;
     if (!kind_.mixed) return kind_.type;
     if (is(".attn_v.weight")) {
-      if (wants_more_bits(layer(t), layers_)) return DType::q6_k;
+      if (gains(t)) return DType::q6_k;
       return large_ ? DType::q5_k : kind_.type;
     }
-    if (is(".ffn_down.weight") && wants_more_bits(layer(t), layers_)) return DType::q6_k;
+    if (is(".ffn_down.weight") && gains(t)) return DType::q6_k;
     return kind_.type;
   }
 
-  int64_t layer(const StoredTensor& t) const {
-    int64_t number = -1;
-    if (t.name.starts_with("blk.")) std::from_chars(t.name.data() + 4, t.name.data() + t.name.size(), number);
-    if (number < 0 || number >= layers_)
-      bad_input("{}: tensor \"{}\" isn't of one of the {} layers", model_.meta->source, t.name, layers_);
-    return number;
+  bool gains(const StoredTensor& t) const {
+    for (const Stack& stack : stacks_) {
+      if (!t.name.starts_with(stack.prefix)) continue;
+      int64_t number = -1;
+      std::from_chars(t.name.data() + stack.prefix.size(), t.name.data() + t.name.size(), number);
+      if (number >= 0 && number < stack.layers) return wants_more_bits(number, stack.layers);
+    }
+    bad_input("{}: tensor \"{}\" isn't of one of the {} layers", model_.meta->source, t.name, stacks_.back().layers);
   }
 
   const ModelFile& model_;
   const Kind& kind_;
-  int64_t layers_ = 0;
+  std::vector<Stack> stacks_;
   bool large_ = false, tied_ = false;
 };
 

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_set>
@@ -14,88 +13,14 @@
 
 #include "base/checked.hpp"
 #include "base/utf8.hpp"
+#include "formats/hf_shards.hpp"
 #include "formats/hf_tokenizer.hpp"
+#include "formats/hf_whisper.hpp"
 #include "formats/names/names.hpp"
-#include "formats/safetensors.hpp"
 
 namespace consonant {
 
 namespace {
-
-using Shard = std::shared_ptr<const SafetensorsFile>;
-
-// A tensor of the folder and the file that holds it.
-struct Source {
-  Shard shard;
-  const SafetensorsEntry* entry;
-};
-
-struct Shards {
-  std::vector<Shard> files;
-  std::vector<std::filesystem::path> paths;
-  std::vector<Source> tensors;
-  int64_t bytes = 0;
-};
-
-Shard add_shard(Shards& shards, const std::filesystem::path& path) {
-  auto shard = std::make_shared<const SafetensorsFile>(SafetensorsFile::open(path));
-  shards.files.push_back(shard);
-  shards.paths.push_back(path);
-  shards.bytes += shard->file()->size();
-  return shard;
-}
-
-Shards open_shards(const std::filesystem::path& folder) {
-  Shards shards;
-  const auto whole = folder / "model.safetensors", index_path = folder / "model.safetensors.index.json";
-  if (file_exists(whole)) {
-    const Shard shard = add_shard(shards, whole);
-    for (const SafetensorsEntry& e : shard->entries()) shards.tensors.push_back({shard, &e});
-    return shards;
-  }
-  if (!file_exists(index_path))
-    bad_input("{}: has neither model.safetensors nor model.safetensors.index.json", folder.string());
-  const HfConfig index(parse_json(MappedFile::open(index_path)->text(), index_path.string()), index_path.string());
-  const Json* map = index.find("weight_map");
-  if (!map || !map->is_object()) bad_input("{}: \"weight_map\" is missing or no object", index_path.string());
-  std::set<std::string> names;
-  for (const auto& [tensor, file] : map->items()) {
-    if (!file.is_string()) bad_input("{}: the file of \"{}\" is no string", index_path.string(), tensor);
-    const std::string name = file.get<std::string>();
-    // A name with a folder in it could point anywhere on the machine.
-    if (name.empty() || std::filesystem::path(name).filename() != name || name == "..")
-      bad_input("{}: \"{}\" is no name of a file in this folder", index_path.string(), name);
-    names.insert(name);
-  }
-  for (const std::string& name : names) {
-    if (!file_exists(folder / name)) bad_input("{}: names {}, which is missing", index_path.string(), name);
-    const Shard shard = add_shard(shards, folder / name);
-    for (const SafetensorsEntry& e : shard->entries()) {
-      const auto at = map->find(e.name);
-      if (at != map->end() && *at == name) shards.tensors.push_back({shard, &e});
-    }
-  }
-  std::set<std::string_view> found;
-  for (const Source& s : shards.tensors) found.insert(s.entry->name);
-  for (const auto& [tensor, file] : map->items())
-    if (!found.count(tensor))
-      bad_input("{}: {} should hold \"{}\", but doesn't", index_path.string(), file.get<std::string>(), tensor);
-  return shards;
-}
-
-// Matches "model.layers.{}.mlp.up_proj.weight"; gives the number at "{}", -1 if there is none to give.
-std::optional<int64_t> match(std::string_view pattern, std::string_view name) {
-  const size_t hole = pattern.find("{}");
-  if (hole == pattern.npos) return pattern == name ? std::optional<int64_t>(-1) : std::nullopt;
-  const std::string_view head = pattern.substr(0, hole), tail = pattern.substr(hole + 2);
-  if (name.size() <= head.size() + tail.size() || !name.starts_with(head) || !name.ends_with(tail)) return std::nullopt;
-  const std::string_view digits = name.substr(head.size(), name.size() - head.size() - tail.size());
-  int64_t number = -1;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size() || number < 0) return std::nullopt;
-  if (std::to_string(number) != digits) return std::nullopt;  // "007"
-  return number;
-}
 
 // Buffers that older exports store: the engine computes them.
 bool is_buffer(std::string_view name) {
@@ -148,7 +73,7 @@ class FolderReader {
   };
 
   template <class... Args>
-  [[noreturn]] void fail(const Source& source, fmt::format_string<Args...> format, Args&&... args) const {
+  [[noreturn]] void fail(const ShardTensor& source, fmt::format_string<Args...> format, Args&&... args) const {
     bad_input("{}: tensor \"{}\": {}", source.shard->file()->name(), source.entry->name,
               fmt::format(format, std::forward<Args>(args)...));
   }
@@ -163,12 +88,12 @@ class FolderReader {
 
   void add_tensors(ModelFile& model) {
     std::vector<Placed> placed;
-    for (const Source& source : shards_.tensors) {
+    for (const ShardTensor& source : shards_.tensors) {
       const std::string& name = source.entry->name;
       if (is_buffer(name) || layer_of(name) >= layers_) continue;
       bool known = false;
       for (size_t rule = 0; rule < architecture_.tensors.size() && !known; ++rule) {
-        const auto layer = match(architecture_.tensors[rule].hf, name);
+        const auto layer = match_layer(architecture_.tensors[rule].hf, name);
         if (!layer) continue;
         known = true;
         if (tied_ && architecture_.tensors[rule].gguf == "output.weight") continue;
@@ -185,13 +110,13 @@ class FolderReader {
     for (Placed& p : placed) model.tensors.push_back(std::move(p.tensor));
   }
 
-  int64_t heads_for(const Source& source, Change change) const {
+  int64_t heads_for(const ShardTensor& source, Change change) const {
     const int64_t heads = change == Change::rope_rows_q ? heads_ : kv_heads_, rows = source.entry->sizes[0];
     if (rows % (2 * heads) != 0) fail(source, "{} rows can't be {} heads of an even size", rows, heads);
     return heads;
   }
 
-  StoredTensor stored(const Source& source, const TensorName& rule, int64_t layer) {
+  StoredTensor stored(const ShardTensor& source, const TensorName& rule, int64_t layer) {
     const SafetensorsEntry& entry = *source.entry;
     if (!is_float(entry.type)) fail(source, "type {} is no weight's", name(entry.type));
     if (entry.sizes.empty() || entry.sizes.size() > 4) fail(source, "has {} dimensions", entry.sizes.size());
@@ -257,6 +182,7 @@ bool is_hf_folder(const std::filesystem::path& folder) { return file_exists(fold
 ModelFile open_hf_folder(const std::filesystem::path& folder) {
   const auto path = folder / "config.json";
   const HfConfig config(parse_json(MappedFile::open(path)->text(), path.string()), path.string());
+  if (is_hf_whisper(config)) return open_hf_whisper(folder, config);
   return FolderReader(folder, config, architecture_of(config)).read();
 }
 

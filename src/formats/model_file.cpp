@@ -4,6 +4,8 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "formats/ct2.hpp"
+#include "formats/ggml.hpp"
 #include "formats/gguf.hpp"
 #include "formats/hf_folder.hpp"
 #include "formats/mapped_file.hpp"
@@ -34,13 +36,26 @@ const StoredTensor* ModelFile::find(std::string_view name) const {
 
 ModelFile open_model(const std::filesystem::path& path) {
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
+    if (is_ct2_folder(path)) return open_ct2_folder(path);
     if (is_hf_folder(path)) return open_hf_folder(path);
-    bad_input("{}: is a folder, and holds no config.json of a Hugging Face model", path.string());
+    bad_input("{}: is a folder, and holds neither config.json of a Hugging Face model nor model.bin of CTranslate2",
+              path.string());
   }
   const auto file = MappedFile::open(path);
   if (is_gguf(*file)) return open_gguf(path);
-  bad_input("{}: is no model that can be read: a GGUF file begins with \"GGUF\", this one with {}", path.string(),
-            first_bytes(*file));
+  if (is_ggml(*file)) return open_ggml(path);
+  if (is_ct2(*file)) {
+    if (path.filename() != "model.bin")
+      bad_input("{}: is a file of CTranslate2; it has to be named model.bin, with config.json beside it",
+                path.string());
+    return open_ct2_folder(path.parent_path().empty() ? "." : path.parent_path());
+  }
+  if (path.extension() == ".safetensors")
+    bad_input("{}: holds tensors alone; name the folder, which holds config.json too", path.string());
+  bad_input(
+      "{}: is no model that can be read: a GGUF file begins with \"GGUF\", one of whisper.cpp with \"lmgg\", this one "
+      "with {}",
+      path.string(), first_bytes(*file));
 }
 
 }  // namespace consonant

@@ -41,8 +41,9 @@ struct ModelFile {
   std::function<void(std::span<const std::byte> part)> release = [](std::span<const std::byte>) {};
 };
 
-// Opens a GGUF file (v2 or v3, one part or all parts of a split one) or a Hugging Face folder. Bad input, with the path
-// and the reason, for anything else. Nothing of the tensors is read before it is asked for.
+// Opens a GGUF file (v2 or v3, one part or all parts of a split one), a Hugging Face folder, or a Whisper model as
+// CTranslate2 (folder, or its model.bin) or whisper.cpp has it. Bad input, with the path and the reason, for anything
+// else. Nothing of the tensors is read before it is asked for.
 ModelFile open_model(const std::filesystem::path& path);
 
 }  // namespace consonant

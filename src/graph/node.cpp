@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/node.hpp"
 
+#include <new>
 #include <unordered_set>
 #include <utility>
 
@@ -11,6 +12,21 @@ namespace consonant {
 const Shape& Tensor::shape() const { return node->outputs[static_cast<size_t>(output)].shape; }
 DType Tensor::type() const { return node->outputs[static_cast<size_t>(output)].type; }
 const std::string& Tensor::name() const { return node->name; }
+
+Node::~Node() {
+  std::vector<Tensor> left = std::move(inputs);
+  while (!left.empty()) {
+    const std::shared_ptr<Node> node = std::move(left.back().node);
+    left.pop_back();
+    if (!node || node.use_count() > 1) continue;
+    try {
+      left.insert(left.end(), node->inputs.begin(), node->inputs.end());
+      node->inputs.clear();
+    } catch (const std::bad_alloc&) {
+      // Without memory for the list, the node's own destructor goes on from here.
+    }
+  }
+}
 
 Output dense(DType type, const Shape& shape) {
   Output out{type, shape, {}, -1, 0};

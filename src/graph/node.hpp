@@ -61,6 +61,11 @@ struct Node {
   std::string key;                  // nodes with equal op, inputs and key (not empty) make equal values: kept once
   std::vector<std::string> covers;  // names of the nodes a fused node stands for, in order; empty if none
 
+  Node() = default;
+  Node(const Node&) = default;
+  Node& operator=(const Node&) = default;
+  ~Node();  // frees what only this node holds without recursion: a graph is as deep as its model
+
   template <class T>
   const T& attr() const {
     return *std::any_cast<T>(&attributes);

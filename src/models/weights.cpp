@@ -5,7 +5,21 @@
 
 namespace consonant {
 
-Weights::Weights(const ModelFile& file) : shared_(std::make_shared<Shared>(Shared{&file, {}, {}, {}})) {}
+Weights::Weights(const ModelFile& file) : shared_(std::make_shared<Shared>(Shared{&file, {}, {}, {}, {}})) {
+  for (const StoredTensor& tensor : file.tensors) shared_->stored.emplace(tensor.name, &tensor);
+}
+
+const StoredTensor* Weights::find(const std::string& name) const {
+  const auto at = shared_->stored.find(name);
+  return at == shared_->stored.end() ? nullptr : at->second;
+}
+
+std::vector<std::string> Weights::unused() const {
+  std::vector<std::string> names;
+  for (const StoredTensor& tensor : shared_->file->tensors)
+    if (!shared_->leaves.contains(tensor.name)) names.push_back(tensor.name);
+  return names;
+}
 
 Weights Weights::layer(int64_t i) const {
   Weights layer = *this;
@@ -21,7 +35,7 @@ Weights Weights::under(std::string_view prefix) const {
 
 Tensor Weights::get(const std::string& name, const Sizes& sizes) const {
   const auto known = shared_->leaves.find(name);
-  const StoredTensor* stored = shared_->file->find(name);
+  const StoredTensor* stored = find(name);
   if (!stored) bad_input("{}: the tensor {} {} is missing", shared_->file->meta->source, name, to_string(sizes));
   if (stored->sizes != sizes)
     bad_input("{}: the tensor {} is {}, but the metadata makes it {}", shared_->file->meta->source, name,
@@ -60,11 +74,7 @@ Tensor Weights::bias(std::string_view name, const Sizes& sizes) const {
   return get(fmt::format("{}{}.bias", prefix_, name), sizes);
 }
 
-bool Weights::has(std::string_view name) const {
-  return shared_->file->find(fmt::format("{}{}.weight", prefix_, name));
-}
-bool Weights::has_bias(std::string_view name) const {
-  return shared_->file->find(fmt::format("{}{}.bias", prefix_, name));
-}
+bool Weights::has(std::string_view name) const { return find(fmt::format("{}{}.weight", prefix_, name)); }
+bool Weights::has_bias(std::string_view name) const { return find(fmt::format("{}{}.bias", prefix_, name)); }
 
 }  // namespace consonant

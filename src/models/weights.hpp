@@ -34,15 +34,19 @@ class Weights {
 
   // Those asked for so far; a leaf's WeightAttr::index counts them.
   const std::vector<const StoredTensor*>& used() const { return shared_->used; }
+  // Names of the file's tensors that nobody asked for, in the file's order.
+  std::vector<std::string> unused() const;
 
  private:
   struct Shared {
     const ModelFile* file;
+    std::unordered_map<std::string_view, const StoredTensor*> stored;  // by name
     std::vector<const StoredTensor*> used;
     std::unordered_map<std::string, Tensor> leaves;
     std::deque<StoredTensor> constants;
   };
 
+  const StoredTensor* find(const std::string& name) const;
   Tensor get(const std::string& name, const Sizes& sizes) const;
   Tensor keep(const StoredTensor& stored) const;
 

@@ -132,7 +132,7 @@ class FakeWindowModel : public WindowModel {
     return logits_;
   }
 
-  Alignment align(int window, std::span<const int32_t> tokens) override {
+  Alignment align(int window, std::span<const int32_t> tokens, int32_t) override {
     ++aligned;
     Alignment a;
     a.heads = 2, a.positions = window_ / 320;

@@ -89,7 +89,7 @@ void SpeechRun::add_words(const Piece& piece, const WindowCut& cut, std::vector<
   const auto first_row = static_cast<int64_t>(tokens.size()) - 1, rows = static_cast<int64_t>(text.size()) + 1;
   tokens.insert(tokens.end(), text.begin(), text.end());
   tokens.push_back(v.end);
-  const auto alignment = parts_.model.align(piece.window, tokens);
+  const auto alignment = parts_.model.align(piece.window, tokens, parts_.vocabulary.end);
   const int64_t frames = (piece.length + SoundLevels::frame - 1) / SoundLevels::frame;
   const int64_t columns = std::clamp<int64_t>(frames / 2, 1, alignment.positions);
   const auto matrix = alignment_matrix(alignment, first_row, rows, columns);

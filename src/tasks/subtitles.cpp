@@ -202,7 +202,7 @@ bool any_speaker(const TimedTranscript& transcript) {
                      [](const TimedSegment& s) { return !s.speaker.empty(); });
 }
 
-std::string csv_cell(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"') out += '"';
@@ -213,7 +213,7 @@ std::string csv_cell(std::string_view text) {
 
 std::string write_table(const TimedTranscript& transcript, char separator) {
   const bool speakers = any_speaker(transcript), csv = separator == ',';
-  const auto cell = [&](std::string_view text) { return csv ? csv_cell(one_line(text)) : one_line(text); };
+  const auto cell = [&](std::string_view text) { return csv ? in_quotes(one_line(text)) : one_line(text); };
   std::string out =
       fmt::format("start{0}end{0}{1}text\n", separator, speakers ? fmt::format("speaker{}", separator) : "");
   for (const TimedSegment& s : transcript.segments) {

@@ -110,7 +110,10 @@ TEST(Subtitles, LongSegmentsAreCutWhereTheyReadBest) {
   t.segments = {spoken(10,
                        "It was the best of times, it was the worst of times, it was the age of wisdom, it was the "
                        "age of foolishness, it was the epoch of belief")};
-  EXPECT_EQ(write_transcript(t, "srt"), "");
+  EXPECT_EQ(write_transcript(t, "srt"),
+            "1\n00:00:10,000 --> 00:00:15,400\nIt was the best of times, it was the worst\n"
+            "of times, it was the age of wisdom,\n\n"
+            "2\n00:00:15,400 --> 00:00:19,000\nit was the age of foolishness,\nit was the epoch of belief\n");
 }
 
 TEST(Subtitles, SplitGivesEachSentenceItsOwn) {

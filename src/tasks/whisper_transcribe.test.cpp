@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <cmath>
 #include <limits>
@@ -56,6 +55,7 @@ std::vector<int32_t> tokens_of(const std::string& text) {
 // Writes what `heard` says of a window.
 FakeWindowModel::Script writes(std::function<std::string(const State&)> heard, float no_speech = -20, float sure = 20) {
   return [=](const State& s) {
+    for (auto i = size_t(v.first_timestamp); i < s.logits.size(); ++i) s.logits[i] = -40;  // together less than a text
     s.logits[size_t(v.no_speech)] = no_speech;
     s.logits[258] = 3;
     const auto tokens = tokens_of(heard(s));
@@ -63,6 +63,9 @@ FakeWindowModel::Script writes(std::function<std::string(const State&)> heard, f
     s.logits[size_t(n < tokens.size() ? tokens[n] : v.end)] = -20 + sure;
   };
 }
+
+// The logits are those of a text's first token: the prompt has been read.
+bool begins(const State& s) { return s.text.empty() && s.prompt.back() == v.transcribe; }
 
 struct Trial {
   FakeWindowModel model;
@@ -104,7 +107,7 @@ TEST(Speech, SeeksToTheEndOfTheLastWholeSegment) {
   std::vector<double> starts;
   // The strength of the sound grows with time, so that it says where a window begins.
   Trial trial(writes([&](const State& s) -> std::string {
-    if (s.text.empty()) starts.push_back(double(s.samples[200]));
+    if (begins(s)) starts.push_back(double(s.samples[200]));
     return starts.size() == 1 ? "<0> one<500><500> two<1000><1000> cut" : "<0> three<700>";
   }));
   Sound sound;
@@ -129,10 +132,10 @@ TEST(Speech, SeeksToTheEndOfTheLastWholeSegment) {
 TEST(Speech, ContextIsTheTextSoFar) {
   std::vector<std::string> prompts;
   const auto script = writes([&](const State& s) -> std::string {
-    if (s.text.empty()) {
+    if (begins(s)) {
       std::string prompt;
       for (const int32_t id : s.prompt) prompt += id < 256 ? std::string(1, char(id)) : "";
-      if (s.prompt.back() == v.transcribe) prompts.push_back(prompt);
+      prompts.push_back(prompt);
     }
     return "<0> w" + std::to_string(prompts.size()) + "<1500>";
   });
@@ -172,7 +175,7 @@ TEST(Speech, WhatTheModelDoubtsIsDropped) {
   Sound sound;
   say(sound, 50, 0.5f);
   // No speech, and improbable: by the model's own test. Then a few words, less improbable.
-  for (const float sure : {14.0f, 15.0f}) {
+  for (const float sure : {4.5f, 5.4f}) {
     Trial trial(writes([](const State&) { return "<0> You<100>"; }, 9, sure));
     EXPECT_THAT(trial.run(sound).segments, SizeIs(0)) << sure;
   }
@@ -197,7 +200,7 @@ TEST(Speech, ARepeatedTextIsDecodedAgainWithoutContext) {
   // With a context the model repeats it; without one it hears what is said.
   Trial trial(writes([&](const State& s) -> std::string {
     const bool context = s.prompt.front() == v.previous;
-    if (s.text.empty()) ++(context ? with : without);
+    if (begins(s)) ++(context ? with : without);
     return context ? "<0> first words<1500>" : without == 1 ? "<0> first words<1500>" : "<0> others now<1500>";
   }));
   Sound sound;
@@ -248,14 +251,14 @@ TEST(Speech, PiecesSayTheSameInAnyBatch) {
     s.logits[size_t(v.first_timestamp) + s.text.size() * 37 % 1500] = 5;
   };
   Sound sound;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 10; ++i) {
     say(sound, 7 + i % 3, 0.2f + 0.01f * float(i));
     be_silent(sound, i % 4 == 0 ? 5.0 : 0.4);
   }
   std::vector<TimedTranscript> all;
   for (const int batch : {1, 2, 5, 16}) {
     Trial trial(script);
-    all.push_back(trial.run(sound, {.language = "en", .beam = 2, .context = false, .batch = batch}));
+    all.push_back(trial.run(sound, {.language = "en", .beam = 2, .best_of = 2, .context = false, .batch = batch}));
     EXPECT_LE(trial.model.most_windows, size_t(batch) + 1);
     check_times(all.back());
     ASSERT_EQ(all.back().segments.size(), all[0].segments.size());
@@ -269,9 +272,10 @@ TEST(Speech, PiecesSayTheSameInAnyBatch) {
 
 // Models that write anything at all.
 TEST(Speech, EndsWithGoodTimesForAnyModel) {
-  rc::check([] {
-    const auto salt = *rc::gen::arbitrary<uint64_t>();
-    const int kind = *rc::gen::inRange(0, 4);
+  for (uint64_t salt = 1; salt <= 16; ++salt) {
+    Random draw(salt);
+    const auto below = [&](uint64_t n) { return int(draw.next() % n); };
+    const auto kind = salt % 4;
     Trial trial([=](const State& s) {
       Random random(salt + s.text.size() * 31 + uint64_t(double(loudest(s.samples)) * 1e5));
       for (float& x : s.logits) x = float(4 * random.uniform());
@@ -286,22 +290,22 @@ TEST(Speech, EndsWithGoodTimesForAnyModel) {
     };
     Sound sound;
     for (int i = 0; i < 3; ++i) {
-      say(sound, *rc::gen::inRange(0, 14), 0.1f * float(1 + i));
-      be_silent(sound, *rc::gen::inRange(0, 9));
+      say(sound, below(14), 0.1f * float(1 + i));
+      be_silent(sound, below(9));
     }
     say(sound, 0.5, 0.3f);
-    const bool context = *rc::gen::arbitrary<bool>();
+    const bool context = below(2) == 0;
     const auto t = trial.run(sound, {.language = "en",
-                                     .beam = *rc::gen::inRange(1, 3),
+                                     .beam = 1 + below(2),
                                      .best_of = 1,
                                      .fallback = false,
                                      .context = context,
-                                     .timestamps = *rc::gen::inRange(0, 4) > 0,
-                                     .word_times = *rc::gen::arbitrary<bool>()});
+                                     .timestamps = below(4) > 0,
+                                     .word_times = below(2) == 0});
     check_times(t);
-    RC_ASSERT(t.stop == Stop::end_token);
-    RC_ASSERT(trial.model.encoded <= 4 + int(t.duration));  // two seconds in two windows at least
-  });
+    EXPECT_EQ(t.stop, Stop::end_token);
+    EXPECT_LE(trial.model.encoded, 4 + int(t.duration));  // two seconds in two windows at least
+  }
 }
 
 TEST(Speech, FaultsOfTheModelAreErrors) {

@@ -3,10 +3,10 @@
 
 #include <bit>
 
+#include "base/byte_level.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/utf8.hpp"
-#include "text/byte_level.hpp"
 #include "text/normalize.hpp"
 
 namespace consonant {

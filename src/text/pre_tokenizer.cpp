@@ -47,7 +47,7 @@ std::vector<PreTokenizerRule> make_rules() {
   const auto nfc = [](PreTokenizerRule& r) { r.nfc = true; };
   const auto whole = [](PreTokenizerRule& r) { r.whole_words = r.add_bos = true; };
 
-  add({"gpt-2", "phi-2"}, {gpt2});
+  add({"gpt-2", "phi-2", "whisper"}, {gpt2});
   with(add({"olmo", "mpt"}, {gpt2}), nfc);
   add({"smollm", "starcoder", "refact"}, {digit, gpt2});
   with(add({"command-r"}, {digit, gpt2}), nfc);

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "base/byte_level.hpp"
 #include "base/error.hpp"
 #include "base/utf8.hpp"
-#include "text/byte_level.hpp"
 #include "text/test_vocabulary.hpp"
 
 namespace consonant {

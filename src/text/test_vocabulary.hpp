@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_level.hpp"
 #include "formats/meta.hpp"
-#include "text/byte_level.hpp"
 
 // Metadata of tokenizers for tests, made by hand.
 namespace consonant::testing_text {

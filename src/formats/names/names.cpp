@@ -2,6 +2,7 @@
 #include "formats/names/names.hpp"
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -18,6 +19,19 @@ const std::array<const Architecture*, 4>& architectures() {
 }
 
 }  // namespace
+
+std::optional<int64_t> match_layer(std::string_view pattern, std::string_view name) {
+  const size_t hole = pattern.find("{}");
+  if (hole == pattern.npos) return pattern == name ? std::optional<int64_t>(-1) : std::nullopt;
+  const std::string_view head = pattern.substr(0, hole), tail = pattern.substr(hole + 2);
+  if (name.size() <= head.size() + tail.size() || !name.starts_with(head) || !name.ends_with(tail)) return std::nullopt;
+  const std::string_view digits = name.substr(head.size(), name.size() - head.size() - tail.size());
+  int64_t number = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || number < 0) return std::nullopt;
+  if (std::to_string(number) != digits) return std::nullopt;  // "007"
+  return number;
+}
 
 const Architecture* find_architecture(std::string_view class_name) {
   for (const Architecture* a : architectures())

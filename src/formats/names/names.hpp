@@ -26,6 +26,10 @@ struct TensorName {
   Change change = Change::none;
 };
 
+// The number at "{}" if `name` is made by `pattern` ("model.layers.{}.mlp.up_proj.weight"), -1 if the pattern has none;
+// nothing if it isn't.
+std::optional<int64_t> match_layer(std::string_view pattern, std::string_view name);
+
 // A tensor that is computed from the configuration.
 struct MadeTensor {
   std::string name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "text/byte_level.hpp"
+#include "base/byte_level.hpp"
 
 #include "base/utf8.hpp"
 
