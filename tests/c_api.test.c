@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The C interface, used from C: c_api_test MODEL */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "consonant/consonant.h"
@@ -63,6 +64,45 @@ static void test_text(const consonant_engine* engine) {
   CHECK(consonant_detokenize(engine, tokens, 1, text, sizeof text, &length) == 3);
 }
 
+static void test_render(const consonant_engine* engine) {
+  static char deep[400001];
+  char text[256];
+  size_t count = 0;
+  memset(deep, '[', 200000);
+  memset(deep + 200000, ']', 200000);
+  CHECK(consonant_render_chat(engine, "{\"messages\": []}", text, sizeof text, &count) == 0);
+  CHECK(consonant_render_chat(engine, "[1]", text, sizeof text, &count) == 3);
+  CHECK(consonant_render_chat(engine, "{", text, sizeof text, &count) == 3);
+  CHECK(consonant_render_chat(engine, deep, text, sizeof text, &count) == 3);
+  CHECK(consonant_render_chat(engine, NULL, text, sizeof text, &count) == 2);
+}
+
+/* A message too long for its room ends with a whole character. */
+static void test_long_message(void) {
+  static char path[6001];
+  size_t i, n;
+  for (i = 0; i < 6000; i += 3) memcpy(path + i, "\xE2\x82\xAC", 3);
+  CHECK(consonant_load(path, NULL) == NULL && consonant_last_exit_code() == 3);
+  n = strlen(consonant_last_error());
+  CHECK(n > 2000 && n % 3 == 0 && memcmp(consonant_last_error() + n - 3, "\xE2\x82\xAC", 3) == 0);
+}
+
+/* What doesn't bound is refused: it would be taken for no bound at all. */
+static void test_bounds(consonant_session* session) {
+  const int32_t prompt[1] = {1};
+  consonant_generate_options options;
+  consonant_generate_options_init(&options);
+  options.max_tokens = -2;
+  CHECK(consonant_generate(session, prompt, 1, &options, NULL, NULL, NULL) == 2);
+  options.max_tokens = 1;
+  options.deadline = -1;
+  CHECK(consonant_generate(session, prompt, 1, &options, NULL, NULL, NULL) == 2);
+  options.deadline = NAN;
+  CHECK(consonant_generate(session, prompt, 1, &options, NULL, NULL, NULL) == 2);
+  options.deadline = 1e300;
+  CHECK(consonant_generate(session, prompt, 1, &options, NULL, NULL, NULL) == 0);
+}
+
 static void test_generate(const consonant_engine* engine, consonant_session* session) {
   const char* stop = NULL;
   int32_t prompt[64];
@@ -107,13 +147,17 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   CHECK(strlen(consonant_version()) >= 5);
   test_errors();
+  test_long_message();
   engine = consonant_load(argv[1], NULL);
   CHECK(engine != NULL);
   if (!engine) return 1;
   test_text(engine);
+  test_render(engine);
   session = consonant_session_new(engine);
   CHECK(session != NULL);
+  CHECK(consonant_session_new(engine) == NULL && consonant_last_exit_code() == 1); /* there is room for one */
   if (session) test_generate(engine, session);
+  if (session) test_bounds(session);
   consonant_free(engine);
   consonant_session_free(session);
   return failures != 0;

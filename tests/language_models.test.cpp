@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole models against the goldens of the reference implementations.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "formats/convert.hpp"
 #include "tests/golden.hpp"
 
 namespace consonant {
@@ -189,6 +194,55 @@ TEST(Context, EndsAGenerationAndRefusesLongPrompts) {
   EXPECT_THROW(session->generate({}, generate), std::exception);
   const int32_t bad = 512;
   EXPECT_THROW(session->generate({&bad, 1}, generate), std::exception);
+}
+
+TEST(Session, KeepsItsEngineAndIsTheOnlyOne) {
+  auto engine = load_engine(model_path("llama", "model-f32.gguf"), "f32");
+  auto session = engine->session();
+  EXPECT_THROW(engine->session(), Error);
+  engine.reset();
+  GenerateOptions generate;
+  generate.max_tokens = 2, generate.ignore_eos = true;
+  const int32_t prompt = 1;
+  EXPECT_EQ(session->generate({&prompt, 1}, generate).tokens.size(), 2u);
+  generate.sampling.logit_bias = {{512, 1.0f}};
+  try {
+    session->generate({&prompt, 1}, generate);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit(), Exit::usage);
+  }
+}
+
+TEST(Load, RefusesNumbersThatMakeNoSense) {
+  for (const char* key : {"gemma3.rope.freq_base_swa=float:0", "gemma3.rope.freq_base_swa=float:-1",
+                          "gemma3.attention.scale=float:-0.5", "gemma3.rope.freq_base=float:0"}) {
+    EngineOptions options;
+    options.override_kv = {key};
+    try {
+      Engine::load(model_path("gemma3", "model-f32.gguf"), options);
+      ADD_FAILURE() << key;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit(), Exit::input) << key;
+    }
+  }
+}
+
+// What llama has no place for, here qwen3's norms, isn't left out without a word.
+TEST(Load, NamesTensorsThatItHasNoUseFor) {
+  ModelFile file = open_model(model_path("llama", "model-f32.gguf"));
+  file.tensors.push_back(*file.find("blk.0.attn_norm.weight"));
+  file.tensors.back().name = "blk.0.attn_q_norm.weight";
+  const auto path = std::filesystem::path(testing::TempDir()) / fmt::format("unused-{}.gguf", ::getpid());
+  convert_model(file, path, "f32");
+  testing::internal::CaptureStderr();
+  load_engine(path.string(), "f32");
+  const std::string said = testing::internal::GetCapturedStderr();
+  std::filesystem::remove(path);
+  EXPECT_NE(said.find("1 tensors that llama has no use for: blk.0.attn_q_norm.weight"), std::string::npos) << said;
+  testing::internal::CaptureStderr();
+  load_engine(model_path("llama", "model-f32.gguf"), "f32");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(Session, ReusesTheSharedPrefix) {

@@ -9,12 +9,14 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import select
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -151,6 +153,35 @@ class Generate(Case):
         run("generate", "-m", self.llama, "-p", "Hello", "--override-kv", "nonsense", code=2)
 
 
+class Limits(Case):
+    def limited(self, limit, value, *arguments):
+        return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, timeout=LIMIT,
+                              preexec_fn=lambda: resource.setrlimit(limit, (value, value)))
+
+    def test_numbers_past_their_range_are_two(self):
+        for option, value in (("--seed", 1 << 64), ("--seed", "1x"), ("--threads", 1025), ("--threads", 0), ("--temp", "nan"), ("-n", 1 << 64)):
+            with self.subTest(option=option, value=value):
+                _, err = run("generate", "-m", self.llama, "-p", "Hello", "-n", 1, option, value, code=2)
+                self.assertIn(option.strip("-n"), err)
+        run("generate", "-m", self.llama, "-p", "Hello", "-n", 1, "--seed", (1 << 64) - 1, "--deadline", "1e300", "--threads", 1024)
+
+    def test_threads_that_cannot_be_started_are_a_failure(self):
+        done = self.limited(resource.RLIMIT_AS, 1 << 30, "generate", "-m", self.llama, "-p", "Hello", "-n", 1, "--threads", 1000)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(b"of 1000 threads", done.stderr)
+
+    def test_a_file_that_finds_no_room_leaves_nothing(self):
+        for command in (
+            ("convert", self.models / "llama", self.path("out"), "--type", "f16"),
+            ("verify", "record", "-m", self.llama, "--text", "Hello", "-o", self.path("out")),
+        ):
+            with self.subTest(command=command[0]):
+                done = self.limited(resource.RLIMIT_FSIZE, 2000, *command)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(b"out: can't be written: File too large", done.stderr)
+                self.assertEqual(os.listdir(self.folder.name), [])
+
+
 class BadModels(Case):
     def check(self, path):
         for command in (("inspect", path), ("generate", "-m", path, "-p", "Hello", "-n", 1)):
@@ -233,8 +264,8 @@ class Chat(Case):
         self.assertGreater(json.loads(out)["prompt_tokens"], 10)
 
     def terminal(self, *arguments):
-        """The program on a terminal of its own; returns (pid, wait_for(pattern), send(text))."""
-        pid, fd = pty.fork()
+        """The program on a terminal of its own; returns wait_for(pattern), send(text), finish(), which gives the exit code."""
+        pid, fd = self.pid, self.fd = pty.fork()
         if pid == 0:
             os.execv(PROGRAM, [PROGRAM, *map(str, arguments)])
         seen = bytearray()
@@ -250,12 +281,21 @@ class Chat(Case):
                         self.fail(f"ended before {pattern}: {bytes(seen)[-300:]}")
             del seen[: match.end()]
 
-        def finish():
-            drain = threading.Thread(target=lambda: [None for _ in iter(lambda: self.read_some(fd), b"")], daemon=True)
-            drain.start()
+        def finish(close=True):
+            done = threading.Event()
+
+            def drain():
+                while not done.is_set():
+                    if select.select([fd], [], [], 0.05)[0] and not self.read_some(fd):
+                        return
+
+            reader = threading.Thread(target=drain, daemon=True)
+            reader.start()
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            drain.join(5)
-            os.close(fd)
+            done.set()
+            reader.join()
+            if close:
+                os.close(fd)
             return code
 
         return wait_for, lambda text: os.write(fd, text), finish
@@ -288,6 +328,58 @@ class Chat(Case):
         send(b"\x03")
         self.assertEqual(finish(), 130)
 
+    def test_a_question_after_ctrl_c_is_answered(self):
+        wait_for, send, finish = self.terminal("chat", "-m", self.llama, "-n", 3, "-v")
+        wait_for(rb"> ")
+        for _ in range(2):
+            send(b"half a question\x03")
+            wait_for(rb"again leaves")
+            wait_for(rb"> ")
+            send(b"Hello\r")
+            wait_for(rb"stop reason")
+            wait_for(rb"> ")
+        send(b"\x03")
+        wait_for(rb"again leaves")
+        send(b"\x03")
+        self.assertEqual(finish(), 130)
+
+    def test_what_is_typed_with_ctrl_c_is_not_lost(self):
+        wait_for, send, finish = self.terminal("chat", "-m", self.llama, "-n", 3, "-v")
+        wait_for(rb"> ")
+        send(b"half a question\x03Hello\r")
+        wait_for(rb"again leaves")
+        wait_for(rb"stop reason")
+        send(b"/exit\r")
+        self.assertEqual(finish(), 0)
+
+    def test_a_terminal_is_given_back_as_it_was(self):
+        def local_modes():
+            return termios.tcgetattr(self.fd)[3]
+
+        for name, leave in {
+            "Ctrl-C": lambda: os.write(self.fd, b"\x03"),
+            "Ctrl-\\": lambda: os.write(self.fd, b"\x1c"),
+            "SIGTERM": lambda: os.kill(self.pid, signal.SIGTERM),
+            "SIGHUP": lambda: os.kill(self.pid, signal.SIGHUP),
+        }.items():
+            with self.subTest(name=name):
+                wait_for, send, finish = self.terminal("chat", "-m", self.llama, "-n", 3)
+                before = termios.ICANON | termios.ECHO | termios.ISIG
+                wait_for(rb"> ")
+                if name == "Ctrl-C":  # the second leaves
+                    send(b"\x03")
+                    wait_for(rb"again leaves")
+                    wait_for(rb"> ")
+                end = time.monotonic() + LIMIT
+                while local_modes() & termios.ICANON and time.monotonic() < end:
+                    time.sleep(0.01)
+                self.assertFalse(local_modes() & termios.ICANON)
+                slave = os.open(os.readlink(f"/proc/{self.pid}/fd/0"), os.O_RDWR | os.O_NOCTTY)  # or the modes go with the program
+                self.addCleanup(os.close, slave)
+                leave()
+                finish(close=False)
+                self.assertEqual(local_modes() & before, before)
+                os.close(self.fd)
 
 
 class Streams(Case):
@@ -322,6 +414,21 @@ class Streams(Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"No space left", done.stderr)
 
+    def test_closed_streams_are_not_mistaken_for_files(self):
+        def start(streams, *arguments):
+            return subprocess.run(["sh", "-c", f'exec "$@" {streams}', "sh", PROGRAM, *map(str, arguments)], capture_output=True, timeout=LIMIT)
+
+        done = start("<&-", "chat", "-m", self.llama, "-n", 2)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"standard input: Bad file descriptor", done.stderr)
+        done = start(">&-", "generate", "-m", self.llama, "-p", "Hello", "-n", 2)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"Bad file descriptor", done.stderr)
+        whole, closed = self.path("whole.gguf"), self.path("closed.gguf")
+        run("convert", self.models / "llama", whole, "--type", "f16")
+        self.assertEqual(start("<&- >&- 2>&-", "convert", self.models / "llama", closed, "--type", "f16").returncode, 0)
+        self.assertEqual(closed.read_bytes(), whole.read_bytes())
+
     def test_quiet_and_verbose(self):
         self.assertEqual(run("generate", "-m", self.llama, "-p", "Hello", "-n", 2, "--temp", 0, "-q")[1], "")
         self.assertIn("cpu", run("generate", "-m", self.llama, "-p", "Hello", "-n", 2, "-v")[1])
@@ -342,6 +449,14 @@ class Tools(Case):
         run("verify", "record", "-m", self.llama, "--text", "Hello", "-o", c)
         run("verify", "compare", a, c, code=3)
         run("verify", "compare", a, self.llama, code=3)
+
+    def test_what_cannot_be_recorded_is_said_before_anything_runs(self):
+        tokens, out = self.file("tokens.txt", "507 39 68"), self.path("a.safetensors")
+        record = ("verify", "record", "-m", self.llama, "--tokens", tokens, "-o", out)
+        self.assertIn("'blk.9/*'", run(*record, "--tap", "blk.0/*", "--tap", "blk.9/*", code=2)[1])
+        self.assertIn("3 tokens and 6 steps", run(*record, "--context", 8, "--steps", 6, code=3)[1])
+        self.assertFalse(pathlib.Path(out).exists())
+        run(*record, "--context", 8, "--steps", 5)
 
     def test_another_model_disagrees(self):
         tokens = self.file("tokens.txt", "1 2 3 4 5 6 7 8")
@@ -383,6 +498,34 @@ class Tools(Case):
         run("generate", "-m", out, "-p", "Hello", "-n", 2)
         run("convert", self.models / "llama", out, "--type", "q1", code=2)
         run("convert", self.path("missing"), out, "--type", "f16", code=3)
+        self.assertIn("is no name of a file", run("convert", self.models / "llama", "", "--type", "f16", code=2)[1])
+        run("convert", self.models / "llama", self.path("n" * 255), "--type", "f16")
+
+    def test_convert_writes_through_a_link(self):
+        target, link = self.file("target.gguf", "old"), self.path("link.gguf")
+        link.symlink_to(target.name)
+        run("convert", self.models / "llama", link, "--type", "f16")
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(target.read_bytes()[:4], b"GGUF")
+
+    def test_a_conversion_that_is_ended_leaves_what_was_there(self):
+        out = self.file("out.gguf", "old")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(signal=number):
+                process = subprocess.Popen([PROGRAM, "convert", str(self.models / "llama_q256"), str(out), "--type", "q4_k_m"],
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                while process.poll() is None and not self.writes_into_folder(process.pid):
+                    pass
+                process.send_signal(number)
+                process.wait(LIMIT)
+                self.assertEqual(os.listdir(self.folder.name), ["out.gguf"])
+                self.assertIn(out.read_bytes()[:4], (b"old", b"GGUF"))
+
+    def writes_into_folder(self, pid):
+        try:
+            return any(os.readlink(f"/proc/{pid}/fd/{fd}").startswith(self.folder.name) for fd in os.listdir(f"/proc/{pid}/fd"))
+        except OSError:  # one was closed meanwhile
+            return False
 
 
 if __name__ == "__main__":

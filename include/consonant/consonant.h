@@ -17,7 +17,9 @@
 extern "C" {
 #endif
 
-/* A loaded model, and a sequence of it. Sessions of one engine run one at a time, from any thread. */
+/* A loaded model, and a sequence of it. An engine has room for one session: another one fails until that one is freed.
+ * An engine's functions for text may be called from several threads at once; a session belongs to one thread at a time,
+ * but for consonant_cancel. */
 typedef struct consonant_engine consonant_engine;
 typedef struct consonant_session consonant_session;
 

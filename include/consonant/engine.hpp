@@ -98,9 +98,11 @@ struct TokenizeOptions {
 
 class Session;
 
-// A loaded model. Immutable; sessions of it may run one after another.
+// A loaded model. Its const functions may be called from several threads at once.
 class Engine {
  public:
+  // Bad input for a file that is no sound model of a known architecture; wrong usage for options with no meaning; 4 for
+  // what the device can't run, 8 for what its memory can't hold.
   static std::shared_ptr<Engine> load(const std::string& path, const EngineOptions& options = {});
   virtual ~Engine() = default;
 
@@ -108,6 +110,7 @@ class Engine {
   virtual double load_seconds() const = 0;
   virtual std::string sha256() const = 0;  // of the model's file (a folder: of its tensor files in name order)
 
+  // Bad input for text that isn't UTF-8, for ids outside the vocabulary, and where the model has no tokenizer.
   virtual std::vector<int32_t> tokenize(std::string_view text, const TokenizeOptions& options = {}) const = 0;
   virtual std::string detokenize(std::span<const int32_t> tokens, bool special = true) const = 0;
 
@@ -117,16 +120,20 @@ class Engine {
   virtual std::string render_chat(std::string_view variables, std::string_view source = {},
                                   std::string_view now = {}) const = 0;
 
+  // A new sequence, which keeps the engine alive. There is room for one: another one is an error until that one is
+  // gone.
   virtual std::unique_ptr<Session> session() = 0;
 };
 
-// A sequence: what it has read stays in its cache, so a conversation only pays for what is new.
+// A sequence: what it has read stays in its cache, so a conversation only pays for what is new. Of one thread at a
+// time, but for cancel.
 class Session {
  public:
   virtual ~Session() = default;
 
   // Continues from `prompt`, which is the whole sequence so far: the longest prefix that the cache already holds is
-  // reused, the rest is read, and new tokens follow. Throws for an empty prompt or one that doesn't fit the context.
+  // reused, the rest is read, and new tokens follow. Bad input for an empty prompt, one that leaves no room in the
+  // context, and ids outside the vocabulary; wrong usage for options out of their range.
   virtual Generation generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                               const OnText& on_text = {}) = 0;
 

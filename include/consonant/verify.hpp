@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "consonant/engine.hpp"
+#include "consonant/transcribe.hpp"
 
 namespace consonant {
 
@@ -18,13 +19,26 @@ struct RecordOptions {
 
 // Runs the model and writes a recording: safetensors with `tokens` [n] int32, `logits` [n, vocab] float32, each tapped
 // node under its name, and in the header device, model_sha256, version, options and positive_control. The positive
-// control runs the same tokens twice and with another number of threads: anything but bit-equality is an error and
-// nothing is written.
+// control runs the same tokens twice and with another number of threads: anything but bit-equality is an error (7) and
+// nothing is written. Bad input for tokens and steps that don't fit the context; wrong usage for a tap that matches no
+// node.
 void record(Engine& engine, const RecordOptions& options, const std::string& path);
 
+struct SpeechRecordOptions {
+  std::vector<int32_t> tokens;    // evaluated after the sound; empty: the prompt and what greedy decoding writes
+  TranscribeOptions transcribe;   // language, task, prompt and timestamps of that
+  std::vector<std::string> taps;  // globs of node names, of the encoder's and the decoder's
+  std::string options_text;
+};
+
+// The same of a speech model: the encoder on the first window of `audio`, then all tokens in one step.
+void record(Transcriber& transcriber, AudioInput& audio, const SpeechRecordOptions& options, const std::string& path);
+
+// One tensor of both recordings, row by row over its last dimension; the worst row counts.
 struct NodeComparison {
   std::string name, source;
-  double cosine = 1, max_abs = 0, max_rel = 0;
+  double cosine = 1, max_abs = 0;    // NaN where a number isn't finite
+  double max_rel = 0;                // a row's greatest difference over the reference's greatest magnitude in it
   int64_t argmax_disagreements = 0;  // rows whose greatest element differs
   bool within_tolerance = true;
 };
@@ -35,6 +49,8 @@ struct Comparison {
           disagreements = 0;  // argmax of logits rows; a disagreement lies outside the reference's tie margin
   std::string first_divergent_node, source;
   std::vector<NodeComparison> nodes;
+  std::vector<std::string> not_compared;  // nodes that only one of the recordings has
+  bool positive_control = true;           // both recordings passed it; without it nothing is said to agree
   bool agree = true;
 };
 

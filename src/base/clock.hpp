@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 
@@ -17,8 +18,10 @@ class Deadline {
  public:
   Deadline() = default;
   static Deadline after(double seconds) {
+    constexpr double century = 3e9;  // the clock counts nanoseconds in 64 bits: more than about 290 years would wrap
     Deadline d;
-    d.at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    d.at_ = Clock::now() +
+            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, century)));
     d.set_ = true;
     return d;
   }

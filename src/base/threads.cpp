@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <system_error>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -47,10 +48,19 @@ int usable_cores() {
 
 ThreadPool::ThreadPool(int threads) {
   if (threads < 1) bad_usage("{} threads", threads);
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work_loop(i); });
+  try {
+    workers_.reserve(static_cast<size_t>(threads - 1));
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work_loop(i); });
+  } catch (const std::system_error& error) {  // those that run already have to end before this does
+    const size_t started = workers_.size() + 1;
+    stop();
+    throw_error(Exit::failed, "{} threads: the system gives no more than {}: {}", threads, started, error.what());
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   stop_ = true;
   epoch_.fetch_add(1);
   epoch_.notify_all();

@@ -18,7 +18,9 @@ int usable_cores();
 // waits for a worker that took nothing. Workers look for new work for some microseconds, then sleep.
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads);
+  static constexpr int most = 1024;  // threads, that callers may ask for
+
+  explicit ThreadPool(int threads);  // wrong usage for none; a failure if the system refuses so many
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -37,6 +39,7 @@ class ThreadPool {
  private:
   using Call = void (*)(const void* fn, int64_t chunk, int thread);
 
+  void stop();
   void run_erased(int64_t chunks, Call call, const void* fn);
   void work_loop(int thread);
   // Takes a chunk of the job numbered `epoch`, or of any if it is 0; false if none is left.

@@ -3,11 +3,62 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 #include <numeric>
 #include <stdexcept>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CONSONANT_SANITIZED 1
+#endif
 
 namespace consonant {
 namespace {
+
+// Address space that this process uses, in bytes.
+rlim_t used_address_space() {
+  std::ifstream file("/proc/self/statm");
+  rlim_t pages = 0;
+  file >> pages;
+  return pages * static_cast<rlim_t>(getpagesize());
+}
+
+TEST(ThreadPoolDeathTest, RefusesMoreThreadsThanTheSystemGives) {
+#ifdef CONSONANT_SANITIZED
+  GTEST_SKIP() << "a sanitizer needs the address space that this test takes away";
+#else
+  const auto ask_for_too_many = [] {
+    const rlim_t limit = used_address_space() + (rlim_t{256} << 20);  // stacks of some thirty threads
+    const rlimit lowered{limit, limit};
+    if (setrlimit(RLIMIT_AS, &lowered) != 0) _exit(1);
+    try {
+      ThreadPool pool(1000);
+    } catch (const Error& error) {
+      const bool named = std::string(error.what()).find("1000 threads") != std::string::npos;
+      _exit(error.exit() == Exit::failed && named ? 42 : 2);
+    }
+    _exit(3);
+  };
+  EXPECT_EXIT(ask_for_too_many(), testing::ExitedWithCode(42), "");
+#endif
+}
+
+TEST(Deadline, FarAwayIsNotPassed) {
+  for (double seconds : {1e9, 1e12, 1e300, std::numeric_limits<double>::infinity()}) {
+    const Deadline deadline = Deadline::after(seconds);
+    EXPECT_TRUE(deadline.is_set());
+    EXPECT_FALSE(deadline.passed()) << seconds;
+    EXPECT_GT(deadline.left(), 9e8) << seconds;
+  }
+  EXPECT_TRUE(Deadline::after(1e-12).passed());
+  EXPECT_FALSE(Deadline().passed());
+}
 
 TEST(ThreadPool, RunsEachChunkOnce) {
   for (int threads : {1, 2, 3, 8}) {

@@ -18,7 +18,7 @@ Generation answer(World& world, Session& session, std::span<const int32_t> promp
       if (streaming == Streaming::text && !text.empty()) world.out.write(text);
       if (streaming == Streaming::tokens)
         for (const int32_t token : tokens) world.out.line(std::to_string(token));
-      return true;
+      return Interrupts::count() == 0;  // one that came before the session ran had nothing to cancel
     } catch (...) {
       failure = std::current_exception();
       return false;

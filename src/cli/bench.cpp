@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/threads.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "engine/memory_info.hpp"
@@ -143,11 +144,12 @@ Action add_bench(CLI::App& program) {
   auto command = std::make_shared<Bench>();
   command->model.add(app);
   app.remove_option(app.get_option("--threads"));
-  const CLI::Range counts(int64_t(0), int64_t(1) << 30), positive(int64_t(1), int64_t(1) << 30);
+  const CLI::Validator counts = whole_number(0, int64_t(1) << 30), positive = whole_number(1, int64_t(1) << 30);
   app.add_option("--threads", command->threads, "CPU threads, one run for each of a list: 1,2")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::Range(1, 4096));
+      ->type_name("N,...")
+      ->check(whole_number(1, ThreadPool::most));
   app.add_option("--prompt", command->options.prompt, "Tokens of the prompt")->check(positive)->capture_default_str();
   app.add_option("--gen", command->options.generate, "Tokens generated")->check(positive)->capture_default_str();
   app.add_option("--depth", command->options.depth, "Positions that the cache holds beforehand")
@@ -155,7 +157,7 @@ Action add_bench(CLI::App& program) {
       ->capture_default_str();
   app.add_option("--batch", command->options.batch, "Sequences at once")->check(positive)->capture_default_str();
   app.add_option("--repeat", command->options.repeat, "Repetitions; the median counts")
-      ->check(CLI::Range(1, 10000))
+      ->check(whole_number(1, 10000))
       ->capture_default_str();
   app.add_flag("--json", command->json, "One JSON document");
   return [command](World& world) { return command->run(world); };

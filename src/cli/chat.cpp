@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -25,6 +26,29 @@ struct ChatFlags {
   int run(World& world) const;
   int print_prompt(World& world) const;
 };
+
+// What `render` gives; its errors name the template's file, where it comes from one.
+template <class Render>
+std::string naming(const std::optional<std::string>& template_file, const Render& render) {
+  try {
+    return render();
+  } catch (const Error& error) {
+    if (!template_file || error.exit() != Exit::input) throw;
+    bad_input("{}: {}", *template_file, error.what());
+  }
+}
+
+// The template's variables from a file.
+std::string read_variables(const std::string& path) {
+  std::string text = read_text(path);
+  try {
+    const nlohmann::json variables = nlohmann::json::parse(text);
+    if (!variables.is_object()) bad_input("{}: has to be a JSON object, not {}", path, variables.type_name());
+  } catch (const nlohmann::json::parse_error& error) {
+    bad_input("{}: is no JSON from byte {} on", path, error.byte);
+  }
+  return text;
+}
 
 // One conversation with one model.
 class Conversation {
@@ -68,7 +92,8 @@ class Conversation {
  private:
   // The template writes the special tokens that the model wants: none are added.
   std::vector<int32_t> prompt() const {
-    const std::string text = engine_->render_chat(chat_variables(messages_), template_, flags_.now);
+    const std::string text = naming(
+        flags_.template_file, [&] { return engine_->render_chat(chat_variables(messages_), template_, flags_.now); });
     return engine_->tokenize(text, {.parse_special = true, .add_special = false});
   }
 
@@ -120,13 +145,11 @@ int converse(World& world, Conversation& conversation) {
   const std::unique_ptr<LineReader> lines = LineReader::open(world.in, "> ");
   tell(conversation.info().name + " on " + conversation.info().device + "; /help for help, /exit or Ctrl-D to leave");
   bool failed = false;
+  // From end to end: a Ctrl-C meant for an answer that has just ended mustn't end the conversation.
+  const Interrupts::Deferred deferred;
   while (true) {
     bool interrupted = false;
-    std::optional<std::string> line;
-    {
-      const Interrupts::Deferred deferred;
-      line = lines->next(interrupted);
-    }
+    const std::optional<std::string> line = lines->next(interrupted);
     if (interrupted) {
       tell("Ctrl-C again leaves");
       continue;
@@ -148,7 +171,7 @@ int converse(World& world, Conversation& conversation) {
 }
 
 int ChatFlags::print_prompt(World& world) const {
-  const std::string variables = read_text(*render);
+  const std::string variables = read_variables(*render);
   std::string source;
   if (template_file) source = read_text(*template_file);
   std::string text;
@@ -156,9 +179,10 @@ int ChatFlags::print_prompt(World& world) const {
     if (!template_file)
       bad_usage("chat --render: a template is needed: --template FILE, or -m with a model that has one");
     model.check();
-    text = render_template(source, variables, now);
+    text = naming(template_file, [&] { return render_template(source, variables, now); });
   } else {
-    text = model.load(world)->render_chat(variables, source, now);
+    const std::shared_ptr<Engine> engine = model.load(world);
+    text = naming(template_file, [&] { return engine->render_chat(variables, source, now); });
   }
   world.out.write(text);
   if (world.out.terminal()) world.out.write("\n");
@@ -185,12 +209,14 @@ Action add_chat(CLI::App& program) {
   auto command = std::make_shared<ChatFlags>();
   CLI::Option* system = app.add_option("--system", command->system, "What the model is told before the conversation");
   CLI::Option* text = app.add_option("-p,--prompt", command->text, "One question, one answer");
-  app.add_option("--template", command->template_file, "A chat template in place of the model's");
+  app.add_option("--template", command->template_file, "A chat template in place of the model's")->type_name("FILE");
   CLI::Option* render = app.add_option("--render", command->render,
                                        "Print the prompt and stop: the JSON file holds the template's variables "
                                        "(messages, tools, add_generation_prompt, ...); "
-                                       "what it lacks comes from the model, which a given --template can do without");
-  app.add_option("--now", command->now, "The template's clock, as 2026-01-31T12:00:00; default: the real one");
+                                       "what it lacks comes from the model, which a given --template can do without")
+                            ->type_name("FILE");
+  app.add_option("--now", command->now, "The template's clock, as 2026-01-31T12:00:00; default: the real one")
+      ->type_name("TIME");
   app.add_flag("--json", command->json, "An answer as one line of JSON")->excludes(render);
   render->excludes(system)->excludes(text);
   command->model.add(app, false);

@@ -19,6 +19,8 @@ Action add_doctor(CLI::App& app);
 Action add_bench(CLI::App& app);
 Action add_inspect(CLI::App& app);
 Action add_convert(CLI::App& app);
+Action add_transcribe(CLI::App& app);
+Action add_pull(CLI::App& app);
 
 // A command without its logging options, its help ending in `example`.
 CLI::App& add_command(CLI::App& program, const std::string& name, const std::string& what, const std::string& example);

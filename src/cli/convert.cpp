@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/convert.hpp"
 
-#include <unistd.h>
-
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 
 #include "base/log.hpp"
 #include "base/threads.hpp"
 #include "cli/commands.hpp"
+#include "cli/models.hpp"
 #include "cli/options.hpp"
+#include "cli/progress.hpp"
 
 namespace consonant {
 namespace {
@@ -23,33 +22,17 @@ struct Convert {
   int run(World& world) const;
 };
 
-// One line that is written over, on a terminal only.
-class Progress {
- public:
-  ~Progress() {
-    if (shown_) std::fputs("\r\x1b[K", stderr);
-  }
-  void show(size_t done, size_t all) {
-    if (!visible_) return;
-    shown_ = true;
-    std::fprintf(stderr, "\rconverting tensor %zu of %zu", done + 1, all);
-    std::fflush(stderr);
-  }
-
- private:
-  bool visible_ = isatty(STDERR_FILENO) == 1 && log_level() >= LogLevel::normal;
-  bool shown_ = false;
-};
-
 int Convert::run(World&) const {
   std::error_code error;
-  if (std::filesystem::equivalent(in, out, error)) bad_usage("{} and {} are the same file", in, out);
-  const ModelFile model = open_model(in);
+  const std::string source = resolve_model(in);
+  if (std::filesystem::equivalent(source, out, error)) bad_usage("{} and {} are the same file", source, out);
+  const ModelFile model = open_model(source);
   for (const std::string& text : overrides) apply_override(*model.meta, text);
   {
     Progress progress;
-    convert_model(model, out, type, threads > 0 ? threads : usable_cores(),
-                  [&](size_t done, size_t all) { progress.show(done, all); });
+    convert_model(model, out, type, threads > 0 ? threads : usable_cores(), [&](size_t done, size_t all) {
+      progress.show(fmt::format("converting tensor {} of {}", done + 1, all));
+    });
   }
   if (log_level() >= LogLevel::normal)
     log_line(fmt::format("{}: {:.1f} MB of {}, from {:.1f} MB of {}", out,
@@ -67,11 +50,12 @@ Action add_convert(CLI::App& program) {
   app.add_option("IN", command->in, "Folder of Hugging Face or CTranslate2, file of whisper.cpp, or GGUF file")
       ->required();
   app.add_option("OUT", command->out, "The GGUF file to write; replaced if there is one")->required();
-  app.add_option("--type", command->type, "One of " + conversion_types())->required();
+  app.add_option("--type", command->type, "One of " + conversion_types())->type_name("TYPE")->required();
   add_repeatable(app, "--override-kv", command->overrides,
                  "KEY=TYPE:VALUE in place of the input's metadata; may be repeated");
   app.add_option("--threads", command->threads, "CPU threads; default: one a core that this process may use")
-      ->check(CLI::Range(1, 4096));
+      ->type_name("N")
+      ->check(whole_number(1, ThreadPool::most));
   return [command](World& world) { return command->run(world); };
 }
 

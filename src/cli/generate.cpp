@@ -63,9 +63,11 @@ Action add_generate(CLI::App& program) {
   auto command = std::make_shared<Generate>();
   CLI::Option* text =
       app.add_option("-p,--prompt", command->text, "The prompt; as a user's message if the model has a chat template");
-  CLI::Option* file = app.add_option("-f,--file", command->file, "The prompt from a file, every byte of it");
+  CLI::Option* file =
+      app.add_option("-f,--file", command->file, "The prompt from a file, every byte of it")->type_name("FILE");
   CLI::Option* tokens =
-      app.add_option("--tokens", command->tokens, "The prompt as token ids from a file, separated by white space");
+      app.add_option("--tokens", command->tokens, "The prompt as token ids from a file, separated by white space")
+          ->type_name("FILE");
   text->excludes(file)->excludes(tokens);
   file->excludes(tokens);
   app.add_flag("--raw", command->raw, "No chat template: the prompt as it is, after BOS if the model wants one");

@@ -7,11 +7,14 @@
 
 #include <cerrno>
 #include <clocale>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 
 #include "base/error.hpp"
 #include "base/utf8.hpp"
+#include "cli/interrupt.hpp"
 
 namespace consonant {
 namespace {
@@ -30,12 +33,13 @@ class PlainLines : public LineReader {
         if (line.ends_with('\r')) line.pop_back();
         return line;
       }
-      char part[4096];
-      const ssize_t n = read(fd_, part, sizeof part);
-      if (n < 0 && errno == EINTR) {
+      if (Interrupts::wait_for_input(fd_) == SIGINT) {
         interrupted = true;
         return "";
       }
+      char part[4096];
+      const ssize_t n = read(fd_, part, sizeof part);
+      if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (n < 0) throw_error(Exit::failed, "reading standard input: {}", std::strerror(errno));
       if (n == 0) {
         if (buffer_.empty()) return std::nullopt;
@@ -58,7 +62,7 @@ void use_utf8() {
 
 class EditedLines : public LineReader {
  public:
-  EditedLines(FILE* in, std::string prompt) : in_(in), prompt_(std::move(prompt)) {
+  EditedLines(FILE* in, std::string prompt) : mode_(fileno(in)), in_(in), prompt_(std::move(prompt)) {
     use_utf8();
     edit_.reset(el_init("consonant", in_, stderr, stderr));
     history_.reset(history_init());
@@ -76,6 +80,8 @@ class EditedLines : public LineReader {
   std::optional<std::string> next(bool& interrupted) override {
     interrupted = false;
     interrupted_ = false;
+    failure_ = nullptr;
+    const Interrupts::Editing editing;
     int n = 0;
     const char* text = el_gets(edit_.get(), &n);
     if (interrupted_) {
@@ -84,6 +90,7 @@ class EditedLines : public LineReader {
       std::fputc('\n', stderr);
       return "";
     }
+    if (failure_) std::rethrow_exception(failure_);
     if (!text || n <= 0) {
       std::fputc('\n', stderr);
       return std::nullopt;
@@ -106,22 +113,52 @@ class EditedLines : public LineReader {
   static int read_character(EditLine* edit, wchar_t* character) {
     EditedLines* self = nullptr;
     el_get(edit, EL_CLIENTDATA, &self);
+    try {
+      return self->read(*character);
+    } catch (...) {  // not through the library, which is C
+      self->failure_ = std::current_exception();
+      return -1;
+    }
+  }
+
+  // 1, 0 at the end of the input, or -1.
+  int read(wchar_t& character) {
     std::string bytes;
     while (bytes.size() < 4) {
-      char byte;
-      const ssize_t n = read(fileno(self->in_), &byte, 1);
-      if (n <= 0) {
-        self->interrupted_ = n < 0 && errno == EINTR;
-        return n == 0 ? 0 : -1;
+      if (const int signal = Interrupts::wait_for_input(fileno(in_))) {
+        if (signal == SIGINT) {
+          interrupted_ = true;
+          return -1;
+        }
+        obey(signal);
+        continue;
       }
+      char byte;
+      const ssize_t n = ::read(fileno(in_), &byte, 1);
+      if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (n <= 0) return int(n);
       bytes += byte;
       const int length = utf8_length(bytes);
       if (length == -2) continue;  // more to come
       size_t at = 0;
-      *character = length > 0 ? wchar_t(utf8_next(bytes, at)) : wchar_t(0xfffd);
+      character = length > 0 ? wchar_t(utf8_next(bytes, at)) : wchar_t(0xfffd);
       return 1;
     }
     return -1;
+  }
+
+  // Ctrl-Z gives the terminal back while the program is stopped; a window of another size is drawn anew.
+  void obey(int signal) {
+    if (signal == SIGWINCH) return el_resize(edit_.get());
+    el_set(edit_.get(), EL_PREP_TERM, 0);
+    struct sigaction stop {
+    }, ours;
+    stop.sa_handler = SIG_DFL;
+    sigaction(SIGTSTP, &stop, &ours);
+    raise(SIGTSTP);
+    sigaction(SIGTSTP, &ours, nullptr);
+    el_set(edit_.get(), EL_PREP_TERM, 1);
+    el_set(edit_.get(), EL_REFRESH);
   }
 
   struct CloseEdit {
@@ -130,9 +167,11 @@ class EditedLines : public LineReader {
   struct CloseHistory {
     void operator()(History* h) const { history_end(h); }
   };
+  Interrupts::TerminalMode mode_;  // outlives the editor, which sets another
   FILE* in_;
   std::string prompt_;
   bool interrupted_ = false;
+  std::exception_ptr failure_;
   std::unique_ptr<History, CloseHistory> history_;
   std::unique_ptr<EditLine, CloseEdit> edit_;
 };

@@ -2,6 +2,7 @@
 #include "cli/options.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -9,6 +10,8 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/threads.hpp"
+#include "cli/models.hpp"
 
 namespace consonant {
 namespace {
@@ -44,6 +47,18 @@ void check_range(bool good, const char* option, double value, const char* wanted
 
 }  // namespace
 
+CLI::Validator whole_number(int64_t low, int64_t high) {
+  return CLI::Validator(
+      [low, high](const std::string& text) {
+        int64_t value = 0;
+        const char* end = text.data() + text.size();
+        const auto [rest, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc() && rest == end && value >= low && value <= high) return std::string();
+        return fmt::format("'{}' has to be a whole number from {} to {}", text, low, high);
+      },
+      "");
+}
+
 void add_logging(CLI::App& app) {
   CLI::Option* verbose = app.add_flag_callback(
       "-v,--verbose", [] { set_log_level(LogLevel::verbose); }, "Say how things go, on stderr");
@@ -53,19 +68,24 @@ void add_logging(CLI::App& app) {
 }
 
 void ModelOptions::add(CLI::App& app, bool required) {
-  CLI::Option* model = app.add_option("-m,--model", path, "GGUF file or Hugging Face folder");
+  CLI::Option* model =
+      app.add_option("-m,--model", path, "GGUF file, Hugging Face folder, or the name of a model that was pulled")
+          ->type_name("PATH");
   if (required) model->required();
   app.add_option("--device", engine.device, "auto, cpu, or reference (naive kernels in double: slow, the yardstick)")
+      ->type_name("DEVICE")
       ->capture_default_str();
   app.add_option("--threads", engine.threads, "CPU threads; default: one a core that this process may use")
-      ->check(CLI::Range(1, 4096));
+      ->type_name("N")
+      ->check(whole_number(1, ThreadPool::most));
   app.add_option("--precision", engine.precision, "auto, or f32: weights decoded, all sums and caches in float32")
       ->check(CLI::IsMember({"auto", "f32"}))
       ->capture_default_str();
   app.add_option("--kv", engine.kv, "Type of the cache: f16 (default), f32 or q8_0")
       ->check(CLI::IsMember({"f16", "f32", "q8_0"}));
   app.add_option("--context", engine.context, "Positions a sequence may hold; default: the model's own")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
+      ->type_name("N")
+      ->check(whole_number(1, int64_t(1) << 40));
   add_repeatable(app, "--override-kv", engine.override_kv,
                  "KEY=TYPE:VALUE in place of the file's metadata; may be repeated");
   app.add_flag("--allow-split", allow_split, "Let named ops of a model on an accelerator run on the CPU");
@@ -79,7 +99,7 @@ void ModelOptions::check() const {
 
 std::shared_ptr<Engine> ModelOptions::load(World& world) const {
   check();
-  std::shared_ptr<Engine> loaded = world.load(path, engine);
+  std::shared_ptr<Engine> loaded = world.load(resolve_model(path), engine);
   const ModelInfo& info = loaded->info();
   log_verbose("device {}{}, precision {}, cache {}, context {}", info.device,
               engine.device == "auto" ? " (chosen by auto)" : "", info.precision, info.kv, info.context);
@@ -100,10 +120,17 @@ void SamplingFlags::add(CLI::App& app) {
   number("--frequency-penalty", frequency_penalty, "Taken off for each time that a token was seen; 0: off");
   number("--presence-penalty", presence_penalty, "Taken off once if a token was seen; 0: off");
   add_repeatable(app, "--logit-bias", logit_bias, "ID=X added to a token's logit, -inf to exclude it; may be repeated")
+      ->type_name("ID=X")
       ->group(group);
   app.add_option("--seed", seed, "Seed of the draws; default: a new one each time, reported by -v and --json")
       ->group(group)
-      ->check([](const std::string& text) { return text.starts_with("-") ? "has to be 0 or greater" : std::string(); });
+      ->check([](const std::string& text) {  // the library would take the greatest for what is greater
+        uint64_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        return error == std::errc() && end == text.data() + text.size()
+                   ? std::string()
+                   : "'" + text + "' has to be from 0 to 18446744073709551615";
+      });
 }
 
 SamplingOptions SamplingFlags::options() const {
@@ -131,10 +158,11 @@ SamplingOptions SamplingFlags::options() const {
 
 void GenerationFlags::add(CLI::App& app) {
   app.add_option("-n,--max-tokens", max_tokens, "At most N new tokens; default: what the context leaves")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 40));
+      ->type_name("N")
+      ->check(whole_number(0, int64_t(1) << 40));
   add_repeatable(app, "--stop", stop, "End before this text; may be repeated");
   app.add_flag("--ignore-eos", ignore_eos, "Go on past the model's end token");
-  app.add_option("--deadline", deadline, "Stop after so many seconds, loading included (exit 1)");
+  app.add_option("--deadline", deadline, "Stop after so many seconds, loading included (exit 1)")->type_name("SECONDS");
   sampling.add(app);
 }
 

@@ -64,6 +64,9 @@ struct GenerationFlags {
 // What is left of `deadline` seconds that began with the program. Never 0, which would mean none.
 double deadline_left(const World& world, double deadline);
 
+// A whole number from `low` on; what is above `high` is refused too.
+CLI::Validator whole_number(int64_t low, int64_t high);
+
 // An option that may be given several times, with one value each time.
 template <class T>
 CLI::Option* add_repeatable(CLI::App& app, const std::string& name, T& values, const std::string& help) {

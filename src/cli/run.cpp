@@ -23,7 +23,9 @@ class Help : public CLI::Formatter {
  public:
   Help() { column_width(32); }
   std::string make_option_opts(const CLI::Option* option) const override {
+    const bool positional = option->get_snames().empty() && option->get_lnames().empty();
     if (option->get_type_size() == 0) return "";
+    if (positional) return option->get_required() ? " (required)" : "";
     const std::string type = option->get_type_name();
     const size_t colon = type.find(':'), choices = type.find('{');
     std::string text = " " + (choices == std::string::npos ? type.substr(0, colon) : type.substr(choices));
@@ -49,6 +51,11 @@ int usage(const CLI::App& program, const CLI::ParseError& error, const std::vect
     at = at->get_subcommands().front();
     name += " " + at->get_name();
   }
+  const auto command = std::find(arguments.begin(), arguments.end(), at->get_name());
+  const auto next = command == arguments.end() ? command : command + 1;
+  if (next != arguments.end() && !is_option(*next) && at->get_require_subcommand_min() > 0)
+    return fail(Exit::usage,
+                "there is no command '" + at->get_name() + " " + *next + "' in this version; see " + name + " --help");
   return fail(Exit::usage, std::string(error.what()) + "; see " + name + " --help");
 }
 
@@ -60,8 +67,8 @@ int dispatch(const std::vector<std::string>& arguments, World& world) {
   program.set_version_flag("--version", std::string("consonant ") + version);
 
   std::vector<std::pair<CLI::App*, Action>> commands;
-  for (Action (*add)(CLI::App&) :
-       {add_generate, add_chat, add_tokenize, add_verify, add_bench, add_inspect, add_convert, add_doctor}) {
+  for (Action (*add)(CLI::App&) : {add_generate, add_chat, add_transcribe, add_tokenize, add_verify, add_bench,
+                                   add_inspect, add_convert, add_pull, add_doctor}) {
     Action action = add(program);
     commands.emplace_back(program.get_subcommands([](CLI::App*) { return true; }).back(), std::move(action));
   }

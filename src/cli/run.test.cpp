@@ -97,10 +97,12 @@ class Cli : public testing::Test {
 
 TEST_F(Cli, HelpOfEveryCommandHasAnExample) {
   EXPECT_EQ(run({"--help"}), 0);
-  for (const char* command : {"generate", "chat", "tokenize", "inspect", "convert", "verify", "doctor", "bench"}) {
+  for (const char* command :
+       {"generate", "chat", "tokenize", "inspect", "convert", "verify", "doctor", "bench", "pull"}) {
     EXPECT_THAT(text, HasSubstr(command));
   }
-  for (const char* command : {"generate", "chat", "tokenize", "inspect", "convert", "verify", "doctor", "bench"}) {
+  for (const char* command :
+       {"generate", "chat", "tokenize", "inspect", "convert", "verify", "doctor", "bench", "pull"}) {
     EXPECT_EQ(run({command, "--help"}), 0);
     EXPECT_THAT(text, HasSubstr(std::string("Example:\n  consonant ") + command));
     EXPECT_EQ(err, "");
@@ -116,7 +118,7 @@ TEST_F(Cli, WrongUsageIsTwoAndOnStderr) {
   const std::vector<std::vector<std::string>> cases = {
       {},
       {"sing"},
-      {"transcribe", "a.wav"},
+      {"dance", "a.wav"},
       {"generate"},
       {"generate", "-m", "m"},
       {"generate", "-p", "x"},
@@ -125,6 +127,7 @@ TEST_F(Cli, WrongUsageIsTwoAndOnStderr) {
       {"generate", "-m", "m", "-p", "x", "--frobnicate"},
       {"generate", "-m", "m", "-p", "x", "extra"},
       {"generate", "-m", "m", "-p", "x", "-n", "-1"},
+      {"generate", "-m", "m", "-p", "x", "--threads", "1025"},
       {"generate", "-m", "m", "-p", "x", "-n", "many"},
       {"generate", "-m", "m", "-p", "x", "--temp", "-1"},
       {"generate", "-m", "m", "-p", "x", "--temp", "nan"},
@@ -168,6 +171,8 @@ TEST_F(Cli, WrongUsageIsTwoAndOnStderr) {
       {"bench", "-m", "m", "--deadline", "3"},
       {"inspect"},
       {"convert", "a"},
+      {"pull"},
+      {"pull", "https://a/b", "--hash", "12"},
   };
   for (const auto& arguments : cases) {
     std::string line;
@@ -176,8 +181,8 @@ TEST_F(Cli, WrongUsageIsTwoAndOnStderr) {
     EXPECT_EQ(text, "") << line;
     EXPECT_THAT(err, testing::StartsWith("error: ")) << line;
   }
-  run({"transcribe", "a.wav"});
-  EXPECT_THAT(err, HasSubstr("'transcribe'"));
+  run({"dance", "a.wav"});
+  EXPECT_THAT(err, HasSubstr("'dance'"));
   run({"generate", "-m", "m", "-p", "x", "--device", "cuda:1"});
   EXPECT_THAT(err, HasSubstr("cuda is not built into"));
 }
@@ -407,7 +412,26 @@ TEST_F(Cli, RenderPrintsThePromptExactly) {
   EXPECT_EQ(run({"chat", "--render", variables}), 2);
   EXPECT_EQ(run({"chat", "--template", source, "--render", file("no.json", "{")}), 3);
   EXPECT_EQ(run({"chat", "--template", source, "--render", file("list.json", "[]")}), 3);
+  const std::string deep = "{\"messages\": " + std::string(200000, '[') + std::string(200000, ']') + "}";
+  EXPECT_EQ(run({"chat", "--template", source, "--render", file("deep.json", deep)}), 3);
   EXPECT_EQ(run({"chat", "--template", file("bad.jinja", "{% if %}"), "--render", variables}), 3);
+}
+
+TEST_F(Cli, MessagesSayWhatIsWrongAndWhere) {
+  const std::string v = file("v.json", R"({"messages": []})"), t = file("t.jinja", "x"), no = file("no.json", "{");
+  const std::string list = file("list.json", "[]"), bad = file("bad.jinja", "{% if %}");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"chat", "--template", t, "--render", no}, no + ": is no JSON from byte 2 on"},
+      {{"chat", "--template", t, "--render", list}, list + ": has to be a JSON object, not array"},
+      {{"chat", "--template", bad, "--render", v}, bad + ": chat template, line 1: "},
+      {{"generate", "-m", "m", "-p", "x", "-n", "abc"}, "'abc' has to be a whole number from 0 "},
+      {{"verify", "replay", "x"}, "no command 'verify replay' in this version"},
+      {{"inspect"}, "consonant inspect FILE"},
+      {{"inspect", "a.gguf", "-m", "b.gguf"}, "one file"}};
+  for (const auto& [arguments, message] : cases) {
+    EXPECT_NE(run(arguments), 0);
+    EXPECT_THAT(err, HasSubstr(message));
+  }
 }
 
 TEST_F(Cli, BenchReportsMediansWithTheirRange) {
@@ -456,6 +480,10 @@ TEST_F(Cli, VerifyCompareExitsSevenOnDisagreement) {
   comparison.nodes = {{"logits", "llama.cpp:7", 0.5, 1, 2, 1, false}};
   EXPECT_EQ(run({"verify", "compare", "a", "b"}), 0);
   EXPECT_THAT(text, HasSubstr("agree"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("not compared")));
+  comparison.not_compared = {"blk.0/add"};
+  EXPECT_EQ(run({"verify", "compare", "a", "b"}), 0);
+  EXPECT_THAT(text, HasSubstr("only one recording has them: 1 node, the first blk.0/add"));
   comparison.agree = false;
   comparison.disagreements = 1;
   comparison.first_divergent_node = "logits";
@@ -470,6 +498,13 @@ TEST_F(Cli, VerifyCompareExitsSevenOnDisagreement) {
   EXPECT_EQ(json.at("disagreements"), 1);
   EXPECT_EQ(json.at("first_divergent_node"), "logits");
   EXPECT_EQ(json.at("source"), "llama.cpp:7");
+  EXPECT_EQ(json.at("positive_control"), true);
+  EXPECT_TRUE(json.at("not_compared").empty());
+  comparison.positive_control = false;
+  comparison.not_compared = {"blk.0/silu"};
+  EXPECT_EQ(run({"verify", "compare", "a", "b"}), 7);
+  EXPECT_THAT(text, HasSubstr("lacks its positive control"));
+  EXPECT_THAT(text, HasSubstr("in one recording only: blk.0/silu"));
 }
 
 TEST_F(Cli, VerifyOpsExitsSevenIfAKernelIsWrong) {
@@ -554,24 +589,18 @@ TEST_F(Cli, CtrlCStopsAnAnswer) {
   std::signal(SIGINT, SIG_DFL);
 }
 
-TEST(CliDeathTest, TheSecondCtrlCLeaves) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
-  EXPECT_EXIT(
-      {
-        Interrupts::install();
-        auto state = std::make_shared<FakeState>();
-        testing_cli::FakeSession session(state);
-        const Interrupts::Cancels cancels(session);
-        raise(SIGINT);
-        raise(SIGINT);
-      },
-      testing::ExitedWithCode(130), "");
-  EXPECT_EXIT(
-      {
-        Interrupts::install();
-        raise(SIGINT);
-      },
-      testing::ExitedWithCode(130), "");
+TEST_F(Cli, CtrlCBeforeTheSessionRunsStopsTheAnswerToo) {
+  Interrupts::install();
+  Interrupts::forget();
+  state->endless = true;
+  {
+    const Interrupts::Deferred deferred;
+    raise(SIGINT);
+    EXPECT_EQ(run({"generate", "-m", "m", "-p", "hi"}), 130);
+  }
+  EXPECT_THAT(err, HasSubstr("cancelled"));
+  Interrupts::forget();
+  std::signal(SIGINT, SIG_DFL);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ Action add_tokenize(CLI::App& program) {
                               "  consonant tokenize -m model.gguf --decode \"[19556, 28, 905]\"");
   auto command = std::make_shared<Tokenize>();
   app.add_option("TEXT", command->text, "The text (after -- if it begins with a dash)");
-  app.add_option("-f,--file", command->file, "The text from a file, every byte of it");
+  app.add_option("-f,--file", command->file, "The text from a file, every byte of it")->type_name("FILE");
   CLI::Option* no_special =
       app.add_flag("--no-special", command->no_special, "Special tokens written out in the text stay text");
   CLI::Option* add_special = app.add_flag("--add-special", command->add_special, "BOS and EOS as the model wants them");

@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "cli/commands.hpp"
 #include "cli/files.hpp"
+#include "cli/models.hpp"
 #include "cli/options.hpp"
 
 namespace consonant {
@@ -17,12 +18,13 @@ namespace {
 
 struct Record {
   ModelOptions model;
-  std::optional<std::string> tokens, text;
+  std::optional<std::string> tokens, text, audio;
   std::vector<std::string> taps;
-  std::string output;
+  std::string output, language = "auto", task = "transcribe", prompt;
   int64_t steps = 0;
 
   std::string describe() const;
+  int run_speech(World& world) const;
   int run(World& world) const;
 };
 
@@ -34,11 +36,31 @@ std::string Record::describe() const {
   if (model.engine.context > 0) text += fmt::format(" --context {}", model.engine.context);
   for (const std::string& o : model.engine.override_kv) text += " --override-kv " + o;
   if (steps > 0) text += fmt::format(" --steps {}", steps);
+  if (audio) text += fmt::format(" --audio {} -l {} --task {}", *audio, language, task);
+  if (!prompt.empty()) text += " --prompt " + prompt;
   return text;
 }
 
+int Record::run_speech(World& world) const {
+  if (text) bad_usage("verify record: --audio and --text exclude each other");
+  if (steps > 0) bad_usage("verify record: --steps has no place with --audio, whose text ends by itself");
+  SpeechRecordOptions options;
+  if (tokens) options.tokens = parse_tokens(read_file(*tokens), *tokens);
+  options.transcribe.language = language;
+  options.transcribe.task = task == "translate" ? SpeechTask::translate : SpeechTask::transcribe;
+  options.transcribe.prompt = prompt;
+  options.taps = taps;
+  options.options_text = describe();
+  const std::unique_ptr<AudioInput> sound = world.speech.open(*audio, {});
+  const std::shared_ptr<Transcriber> transcriber = world.speech.load(resolve_model(model.path), model.engine);
+  world.speech.record(*transcriber, *sound, options, output);
+  log_verbose("{}: recorded, the positive control is bit-exact", output);
+  return 0;
+}
+
 int Record::run(World& world) const {
-  if (!tokens && !text) bad_usage("verify record: --tokens FILE or --text TEXT is needed");
+  if (audio) return run_speech(world);
+  if (!tokens && !text) bad_usage("verify record: --tokens FILE, --text TEXT or --audio FILE is needed");
   if (text) require_utf8(*text, "--text");
   RecordOptions options;
   if (tokens) options.tokens = parse_tokens(read_file(*tokens), *tokens);
@@ -76,6 +98,10 @@ std::string Compare::table(const Comparison& c) const {
   text += fmt::format("decisions: {}, of which {} disagree\n", c.decisions, c.disagreements);
   if (!c.first_divergent_node.empty())
     text += fmt::format("first node past tolerance: {} ({})\n", c.first_divergent_node, c.source);
+  if (!c.not_compared.empty())
+    text += fmt::format("not compared, as only one recording has them: {} node{}, the first {}\n",
+                        c.not_compared.size(), c.not_compared.size() == 1 ? "" : "s", c.not_compared.front());
+  if (!c.positive_control) text += "a recording lacks its positive control: nothing can be said to agree\n";
   return text + (c.agree ? "the recordings agree\n" : "the recordings DISAGREE\n");
 }
 
@@ -90,6 +116,8 @@ int Compare::run(World& world) const {
     document["first_divergent_node"] =
         c.first_divergent_node.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(c.first_divergent_node);
     document["source"] = c.source.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(c.source);
+    document["positive_control"] = c.positive_control;
+    document["not_compared"] = c.not_compared;
     world.out.line(document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {
     world.out.write(table(c));
@@ -155,13 +183,25 @@ Action add_verify(CLI::App& program) {
                   "consonant verify record -m model.gguf --tokens ids.txt --tap \"blk.*\" -o a.safetensors");
   auto record = std::make_shared<Record>();
   CLI::Option* tokens =
-      record_app.add_option("--tokens", record->tokens, "Token ids from a file, separated by white space");
+      record_app.add_option("--tokens", record->tokens, "Token ids from a file, separated by white space")
+          ->type_name("FILE");
   record_app.add_option("--text", record->text, "Text, tokenised with BOS as the model wants it")->excludes(tokens);
-  record_app.add_option("-o,--output", record->output, "The recording, a safetensors file")->required();
+  record_app.add_option("--audio", record->audio, "Sound, for a speech model: its first window and what is said there")
+      ->type_name("FILE");
+  record_app.add_option("-l,--language", record->language, "Of --audio: what is spoken")->capture_default_str();
+  record_app.add_option("--task", record->task, "Of --audio: transcribe or translate")
+      ->check(CLI::IsMember({"transcribe", "translate"}))
+      ->capture_default_str();
+  record_app.add_option("--prompt", record->prompt, "Of --audio: text that might have come before");
+  record_app.add_option("-o,--output", record->output, "The recording, a safetensors file")
+      ->type_name("FILE")
+      ->required();
   add_repeatable(record_app, "--tap", record->taps,
-                 "Keep the nodes whose names match this glob as well; may be repeated");
+                 "Keep the nodes whose names match this glob as well; may be repeated")
+      ->type_name("GLOB");
   record_app.add_option("--steps", record->steps, "Then generate so many more, greedily")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 30))
+      ->type_name("N")
+      ->check(whole_number(0, int64_t(1) << 30))
       ->capture_default_str();
   record->model.add(record_app);
 
@@ -175,8 +215,10 @@ Action add_verify(CLI::App& program) {
   CLI::App& ops_app = add_command(app, "ops", "Run every kernel over its cases; exit 7 if one isn't the reference's",
                                   "consonant verify ops --device cpu --op attend");
   auto ops = std::make_shared<Ops>();
-  ops_app.add_option("--device", ops->device, "The device whose kernels are run")->capture_default_str();
-  ops_app.add_option("--op", ops->op, "This op alone");
+  ops_app.add_option("--device", ops->device, "The device whose kernels are run")
+      ->type_name("DEVICE")
+      ->capture_default_str();
+  ops_app.add_option("--op", ops->op, "This op alone")->type_name("NAME");
   CLI::Option* json = ops_app.add_flag("--json", ops->json, "One JSON document");
   ops_app.add_flag("--list", ops->list, "Run nothing: the ops and what their kernels take, as docs/ops.md has it")
       ->excludes(json);

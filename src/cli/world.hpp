@@ -4,14 +4,32 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "cli/output.hpp"
 #include "consonant/engine.hpp"
+#include "consonant/transcribe.hpp"
 #include "consonant/verify.hpp"
 #include "engine/placement.hpp"
 
 namespace consonant {
+
+// Sound and its transcription.
+struct Speech {
+  std::function<std::shared_ptr<Transcriber>(const std::string&, const EngineOptions&)> load = Transcriber::load;
+  std::function<std::unique_ptr<AudioInput>(const std::string&, const AudioOptions&)> open = open_audio;
+  std::function<std::unique_ptr<AudioInput>(int, const std::string&, const AudioOptions&)> open_stream =
+      open_audio_stream;
+  std::function<std::unique_ptr<AudioInput>(std::vector<float>, std::string)> of_samples = audio_of;
+  std::function<std::unique_ptr<Microphone>()> open_microphone = consonant::open_microphone;
+  std::function<std::string(const Transcript&, std::string_view)> format = format_transcript;
+  std::function<const std::vector<std::string>&()> formats = transcript_formats;
+  std::function<void(Transcriber&, AudioInput&, const SpeechRecordOptions&, const std::string&)> record =
+      [](auto& transcriber, auto& audio, const auto& options, const auto& path) {
+        consonant::record(transcriber, audio, options, path);
+      };
+};
 
 // What the commands touch: the program gives them the real things, tests give them others.
 struct World {
@@ -22,9 +40,11 @@ struct World {
   std::function<BenchResult(Engine&, const BenchOptions&)> bench = run_bench;
   std::function<double(int)> bandwidth = measure_bandwidth;
   std::function<Placement(Engine&)> placement = placement_of;
-  std::function<void(Engine&, const RecordOptions&, const std::string&)> record = consonant::record;
+  std::function<void(Engine&, const RecordOptions&, const std::string&)> record =
+      [](auto& engine, const auto& options, const auto& path) { consonant::record(engine, options, path); };
   std::function<Comparison(const std::string&, const std::string&)> compare = consonant::compare;
   std::function<std::vector<KernelReport>(const std::string&, const std::string&)> verify_ops = consonant::verify_ops;
+  Speech speech;
 };
 
 }  // namespace consonant

@@ -38,7 +38,8 @@ thread_local int last_code = 0;
 
 int fail(int code, const char* what) noexcept {
   last_code = code;
-  const size_t n = std::min(std::strlen(what), sizeof last_error - 1);
+  size_t n = std::min(std::strlen(what), sizeof last_error - 1);
+  while (what[n] != '\0' && n > 0 && (what[n] & 0xC0) == 0x80) --n;  // whole characters
   std::memcpy(last_error, what, n);
   last_error[n] = '\0';
   return code;

@@ -7,47 +7,20 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "engine/memory_info.hpp"
+#include "engine/model_setup.hpp"
+#include "engine/render.hpp"
 #include "engine/session.hpp"
 #include "formats/sha256.hpp"
 #include "text/chat_template.hpp"
 
 namespace consonant {
 
-DeviceKind parse_device(const std::string& device) {
-  if (device == "auto" || device == "cpu") return DeviceKind::cpu;
-  if (device == "reference") return DeviceKind::reference;
-  bad_usage("the device '{}' isn't built into this program; there are cpu and reference", device);
-}
-
-namespace {
-
-DType parse_kv(const EngineOptions& options) {
-  if (options.kv.empty()) return options.precision == "f32" || options.device == "reference" ? DType::f32 : DType::f16;
-  for (DType type : {DType::f16, DType::f32, DType::q8_0})
-    if (options.kv == name(type)) return type;
-  bad_usage("a cache of '{}'; there are f16, f32 and q8_0", options.kv);
-}
-
-std::vector<WeightSource> sources_of(const ModelFile& file, const Weights& weights) {
-  std::vector<WeightSource> sources;
-  for (const StoredTensor* tensor : weights.used())
-    sources.push_back({tensor->name, tensor->type, tensor->sizes, tensor->load, file.release});
-  return sources;
-}
-
-std::string megabytes(int64_t bytes) { return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6); }
-
-}  // namespace
-
 LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& options)
-    : options_(options), file_(open_model(path)) {
+    : options_(options), file_(open_for(path, options)) {
   const auto start = Clock::now();
-  if (options.precision != "auto" && options.precision != "f32")
-    bad_usage("the precision '{}'; there are auto and f32", options.precision);
-  for (const std::string& text : options.override_kv) apply_override(*file_.meta, text);
   weights_.emplace(file_);
   model_ = load_language_model(file_, *weights_);
+  warn_of_unused(file_, *weights_);
   if (file_.meta->has("tokenizer.ggml.model")) tokenizer_ = Tokenizer::load(*file_.meta);
 
   const RunnerOptions runner = runner_options();
@@ -55,32 +28,16 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
   check_memory(runner, sources);
   runner_ = std::make_unique<Runner>(*model_, sources, runner);
 
-  info_.architecture = file_.meta->string("general.architecture");
-  info_.name = file_.meta->string("general.name", "");
-  info_.path = path;
-  info_.format = file_.format;
-  info_.device = name(runner.device);
-  info_.precision = options.precision;
-  info_.kv = name(runner.kv);
+  info_ = describe_model(path, file_, *weights_, options, runner, runner_->weight_bytes());
   info_.layers = model_->layers, info_.width = model_->width, info_.vocabulary = model_->vocabulary;
   info_.context = runner_->context();
-  for (const StoredTensor* tensor : weights_->used()) info_.parameters += element_count(tensor->sizes);
-  info_.file_bytes = file_.file_bytes;
-  info_.weight_bytes = runner_->weight_bytes();
-  info_.threads = runner.threads;
-  info_.has_chat_template = file_.meta->has("tokenizer.chat_template");
   load_seconds_ = seconds_since(start);
   log_verbose("{}: {} {}, {} layers, {} parameters, on {} with {} threads, loaded in {:.0f} ms", path, info_.format,
               info_.architecture, info_.layers, info_.parameters, info_.device, info_.threads, load_seconds_ * 1e3);
 }
 
 RunnerOptions LanguageEngine::runner_options() const {
-  RunnerOptions runner;
-  runner.device = parse_device(options_.device);
-  if (options_.threads < 0 || options_.threads > 1024) bad_usage("{} threads", options_.threads);
-  runner.threads = options_.threads > 0 ? options_.threads : usable_cores();
-  runner.small_activations = options_.precision == "auto";
-  runner.kv = parse_kv(options_);
+  RunnerOptions runner = runner_options_of(options_);
   runner.context = options_.context;
   if (options_.context > model_->context)
     log_warning("a context of {} tokens, but the model was trained for {}", options_.context, model_->context);
@@ -91,18 +48,17 @@ void LanguageEngine::check_memory(const RunnerOptions& options, const std::vecto
   RunnerOptions counted = options;
   // The model's own context is an upper bound, not a wish: its cache is committed as it fills.
   if (options_.context == 0) counted.context = std::min<int64_t>(model_->context, kv_page);
-  const int64_t needed = Runner::bytes_needed(*model_, sources, counted), available = available_memory();
-  if (available >= 0 && needed > available)
-    throw_error(
-        Exit::memory, "{} needs {} for weights and cache, but {} are available; {}", file_.meta->source,
-        megabytes(needed), megabytes(available),
-        options_.context > 0 ? "try a smaller --context" : "try a smaller model or a more compact quantisation");
+  consonant::check_memory(
+      file_, Runner::bytes_needed(*model_, sources, counted),
+      options_.context > 0 ? "try a smaller --context" : "try a smaller model or a more compact quantisation");
 }
 
 std::unique_ptr<Runner> LanguageEngine::make_runner(int threads, int sequences) const {
   RunnerOptions runner = runner_options();
   runner.threads = threads, runner.sequences = sequences;
-  return std::make_unique<Runner>(*model_, sources_of(file_, *weights_), runner);
+  const auto sources = sources_of(file_, *weights_);
+  check_memory(runner, sources);
+  return std::make_unique<Runner>(*model_, sources, runner);
 }
 
 std::string LanguageEngine::sha256() const {
@@ -136,12 +92,7 @@ std::string LanguageEngine::render_chat(std::string_view variables, std::string_
       bad_input("{}: the model has no chat template; give one with --template, or a plain prompt", file_.meta->source);
     text = file_.meta->string("tokenizer.chat_template");
   }
-  nlohmann::ordered_json json;
-  try {
-    json = nlohmann::ordered_json::parse(variables);
-  } catch (const nlohmann::json::exception& error) {
-    bad_input("the variables of the chat template are no JSON: {}", error.what());
-  }
+  const nlohmann::ordered_json json = template_variables(variables);
   TemplateTokens tokens;
   const auto supply = [&](const char* key, int32_t id) {
     if (id >= 0) tokens[key] = tokenizer_->token_text(id);
@@ -157,7 +108,7 @@ std::string LanguageEngine::render_chat(std::string_view variables, std::string_
 
 std::unique_ptr<Session> LanguageEngine::session() {
   if (!tokenizer_) bad_input("{}: the model has no tokenizer, which ends of text need", file_.meta->source);
-  return std::make_unique<LanguageSession>(*this);
+  return std::make_unique<LanguageSession>(shared_from_this());
 }
 
 LanguageEngine& language_engine(Engine& engine) {

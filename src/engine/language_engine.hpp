@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -11,11 +12,8 @@
 
 namespace consonant {
 
-// The device that `--device` names; wrong usage if this program has none of that name.
-DeviceKind parse_device(const std::string& device);
-
 // The engine of a language model. Behind the public Engine there is always one of these.
-class LanguageEngine final : public Engine {
+class LanguageEngine final : public Engine, public std::enable_shared_from_this<LanguageEngine> {
  public:
   LanguageEngine(const std::string& path, const EngineOptions& options);
 

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/paged_cache.hpp"
+#include "engine/taps.hpp"
 #include "models/language_model.hpp"
 #include "runtime/program.hpp"
 
@@ -35,31 +37,28 @@ class Runner {
  public:
   Runner(const LanguageModel& model, const std::vector<WeightSource>& weights, const RunnerOptions& options);
 
-  int open();  // a new, empty sequence; an error if all are taken
-  void close(int sequence);
-  void truncate(int sequence, int64_t length);  // forgets all positions from `length` on
-  int64_t length(int sequence) const;
+  PagedCache& cache() { return cache_; }
+  int open() { return cache_.open(); }  // a new, empty sequence; an error if all are taken
+  void close(int sequence) { cache_.close(sequence); }
+  void truncate(int sequence, int64_t length) { cache_.truncate(sequence, length); }
+  int64_t length(int sequence) const { return cache_.length(sequence); }
 
   // Reads the pieces, which belong to different sequences, after what their caches hold. Logits in the order of the
   // pieces' wanted rows; valid until the next call. Token ids must be of the vocabulary and the positions fit the
   // context: otherwise bad input, before anything ran.
   std::span<const float> evaluate(std::span<const Piece> pieces);
 
-  // From the next evaluate on, values of the nodes that match are kept: `rows` of each tap grow with every step.
-  struct TapRows {
-    std::string name, source;
-    Sizes sizes;  // of a token: [head, dim] or [n]
-    std::vector<float> rows;
-  };
+  // From the next evaluate on, values of the nodes that match are kept.
+  using TapRows = consonant::TapRows;
   void watch(const std::vector<std::string>& globs);
-  std::vector<TapRows> take_taps();
+  std::vector<TapRows> take_taps() { return taps_.take(); }
 
   const LanguageModel& model() const { return model_; }
   ThreadPool& pool() { return *pool_; }
   void use_threads(int threads);
   int64_t context() const { return context_; }
   int64_t weight_bytes() const { return weights_.bytes(); }
-  int64_t kv_bytes_per_position() const;
+  int64_t kv_bytes_per_position() const { return cache_.bytes_per_position(); }
   const Plan& plan();  // of a step of one token
 
   // What a runner with these options will need, before anything is loaded; the cache counts at `context` positions.
@@ -67,32 +66,21 @@ class Runner {
                               const RunnerOptions& options);
 
  private:
-  struct Sequence {
-    bool open = false;
-    int64_t length = 0;
-    std::vector<int32_t> pages;
-  };
-
   Program& program(int64_t tokens, int64_t wanted);
   std::vector<Tensor> build(int64_t tokens, int64_t wanted) const;
-  View state_view(const StateAttr& state) const;
   void check(const Piece& piece) const;
-  void reserve(Sequence& sequence, int64_t length);
   void step(const Batch& batch);
-  void keep_taps(const Program& program);
 
   const LanguageModel& model_;
   RunnerOptions options_;
-  int64_t context_, pages_per_sequence_;
+  int64_t context_;
   std::unique_ptr<ThreadPool> pool_;
   WeightStore weights_;
-  std::vector<Buffer> keys_, values_;  // a layer each
-  std::vector<int32_t> free_pages_;
-  std::vector<Sequence> sequences_;
+  PagedCache cache_;
   std::map<std::pair<int64_t, int64_t>, std::unique_ptr<Program>> programs_;
   std::vector<float> logits_;
   std::vector<std::string> watched_;
-  std::vector<TapRows> taps_;  // in the order of the plan, which is the same for all programs
+  TapStore taps_;
 };
 
 }  // namespace consonant

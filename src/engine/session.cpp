@@ -2,6 +2,10 @@
 #include "engine/session.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "engine/stop_reason.hpp"
 
 namespace consonant {
 
@@ -21,48 +25,41 @@ Sampling to_sampling(const SamplingOptions& o) {
           .seed = o.seed};
 }
 
-StopReason to_reason(Stop stop) {
-  switch (stop) {
-    case Stop::end_token:
-      return StopReason::end_token;
-    case Stop::stop_string:
-      return StopReason::stop_string;
-    case Stop::caller_limit:
-      return StopReason::caller_limit;
-    case Stop::input_bound:
-      return StopReason::input_bound;
-    case Stop::context_full:
-      return StopReason::context_full;
-    case Stop::deadline:
-      return StopReason::deadline;
-    case Stop::cancelled:
-      return StopReason::cancelled;
-  }
-  return StopReason::cancelled;
+// What would otherwise show after the prompt has been read, or not at all: a bound that doesn't bound.
+void check(const GenerateOptions& options, int64_t vocabulary) {
+  if (options.max_tokens < -1)
+    bad_usage("max_tokens is {}, but has to be 0 or greater, or -1 (what the context leaves)", options.max_tokens);
+  if (!(options.deadline >= 0))
+    bad_usage("a deadline of {} seconds, but it has to be 0 (none) or greater", options.deadline);
+  for (const auto& bias : options.sampling.logit_bias)
+    if (bias.first < 0 || bias.first >= vocabulary)
+      bad_usage("logit bias for token {}, but the model's tokens go from 0 to {}", bias.first, vocabulary - 1);
 }
 
 }  // namespace
 
-LanguageSession::LanguageSession(LanguageEngine& engine) : engine_(engine), sequence_(engine.runner().open()) {}
-LanguageSession::~LanguageSession() { engine_.runner().close(sequence_); }
+LanguageSession::LanguageSession(std::shared_ptr<LanguageEngine> engine)
+    : engine_(std::move(engine)), sequence_(engine_->runner().open()) {}
+LanguageSession::~LanguageSession() { engine_->runner().close(sequence_); }
 
-int64_t LanguageSession::length() const { return engine_.runner().length(sequence_); }
+int64_t LanguageSession::length() const { return engine_->runner().length(sequence_); }
 
 void LanguageSession::reset() {
-  engine_.runner().truncate(sequence_, 0);
+  engine_->runner().truncate(sequence_, 0);
   cached_.clear();
 }
 
 std::span<const float> LanguageSession::step(std::span<const int32_t> tokens) {
   const Piece piece{sequence_, tokens, false};
-  const auto logits = engine_.runner().evaluate({&piece, 1});
+  const auto logits = engine_->runner().evaluate({&piece, 1});
   cached_.insert(cached_.end(), tokens.begin(), tokens.end());
   return logits;
 }
 
 Generation LanguageSession::generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                                      const OnText& on_text) {
-  const int64_t context = engine_.runner().context(), size = static_cast<int64_t>(prompt.size());
+  const int64_t context = engine_->runner().context(), size = static_cast<int64_t>(prompt.size());
+  check(options, engine_->info().vocabulary);
   if (prompt.empty()) bad_input("the prompt is empty");
   if (size > context) bad_input("a prompt of {} tokens doesn't fit the context of {}", size, context);
   cancelled_ = false;
@@ -70,27 +67,27 @@ Generation LanguageSession::generate(std::span<const int32_t> prompt, const Gene
   // What the cache shares with the prompt is kept, except for the last token: its logits are needed.
   const auto differ = std::mismatch(cached_.begin(), cached_.end(), prompt.begin(), prompt.end());
   const int64_t shared = std::min<int64_t>(differ.first - cached_.begin(), size - 1);
-  engine_.runner().truncate(sequence_, shared);
+  engine_->runner().truncate(sequence_, shared);
   cached_.resize(static_cast<size_t>(shared));
 
   Autoregression loop;
   loop.sampling = to_sampling(options.sampling);
   loop.limits.cancelled = &cancelled_;
   if (options.deadline > 0) loop.limits.deadline = Deadline::after(options.deadline);
-  if (!options.ignore_eos) loop.limits.end_tokens = engine_.tokenizer().end_ids();
+  if (!options.ignore_eos) loop.limits.end_tokens = engine_->tokenizer().end_ids();
   loop.limits.max_tokens = options.max_tokens;
   loop.limits.context = context;
   loop.stop = options.stop;
   loop.logprobs = options.logprobs;
-  Continuation made = consonant::generate(*this, engine_.tokenizer(), prompt, shared, loop, on_text);
+  Continuation made = consonant::generate(*this, engine_->tokenizer(), prompt, shared, loop, on_text);
 
   Generation result;
   result.text = std::move(made.text);
   result.tokens = std::move(made.tokens);
   result.logprobs = std::move(made.logprobs);
   result.stop_reason = to_reason(made.stop);
-  result.timings = {engine_.load_seconds(), made.prompt_s, made.generate_s,
-                    made.first_token_s,     size,          static_cast<int64_t>(result.tokens.size())};
+  result.timings = {engine_->load_seconds(), made.prompt_s, made.generate_s,
+                    made.first_token_s,      size,          static_cast<int64_t>(result.tokens.size())};
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <vector>
 
 #include "decode/autoregressive.hpp"
@@ -12,7 +13,7 @@ namespace consonant {
 // One sequence of a language engine's runner.
 class LanguageSession final : public Session, private NextLogits {
  public:
-  explicit LanguageSession(LanguageEngine& engine);
+  explicit LanguageSession(std::shared_ptr<LanguageEngine> engine);
   ~LanguageSession() override;
 
   Generation generate(std::span<const int32_t> prompt, const GenerateOptions& options, const OnText& on_text) override;
@@ -23,7 +24,7 @@ class LanguageSession final : public Session, private NextLogits {
  private:
   std::span<const float> step(std::span<const int32_t> tokens) override;
 
-  LanguageEngine& engine_;
+  std::shared_ptr<LanguageEngine> engine_;  // lives as long as its sessions
   int sequence_;
   std::vector<int32_t> cached_;  // tokens whose positions the cache holds
   std::atomic<bool> cancelled_{false};

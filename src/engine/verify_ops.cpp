@@ -5,7 +5,7 @@
 
 #include "base/threads.hpp"
 #include "consonant/verify.hpp"
-#include "engine/language_engine.hpp"
+#include "engine/model_setup.hpp"
 #include "ops/ops_page.hpp"
 #include "ops/sweep.hpp"
 

@@ -46,6 +46,8 @@ DType fitting(DType type, int64_t columns) {
   return fits(smaller) ? smaller : DType::f16;
 }
 
+constexpr int64_t most_layers = int64_t{1} << 24;  // far above any model; keeps products of it in range
+
 // The layers that gain most from more bits: the first and the last eighth, and each third between.
 bool wants_more_bits(int64_t layer, int64_t layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
@@ -55,13 +57,19 @@ class Planner {
  public:
   Planner(const ModelFile& model, const Kind& kind) : model_(model), kind_(kind) {
     const std::string architecture(model.meta->string("general.architecture"));
+    const auto layers = [&](const std::string& key) {
+      const int64_t n = model.meta->integer(key);
+      if (n < 1 || n > most_layers)
+        bad_input("{}: {} is {}, should be from 1 to {}", model.meta->source, key, n, most_layers);
+      return n;
+    };
     if (architecture == "whisper") {
-      stacks_ = {{"enc.blk.", model.meta->integer("whisper.encoder.block_count")},
-                 {"dec.blk.", model.meta->integer("whisper.decoder.block_count")}};
+      stacks_ = {{"enc.blk.", layers("whisper.encoder.block_count")},
+                 {"dec.blk.", layers("whisper.decoder.block_count")}};
       tied_ = true;
       return;
     }
-    stacks_ = {{"blk.", model.meta->integer(architecture + ".block_count")}};
+    stacks_ = {{"blk.", layers(architecture + ".block_count")}};
     // Eight query heads share one value head there, so its matrix is small and counts for more.
     large_ = stacks_[0].layers == 80 && (architecture == "llama" || architecture == "qwen2");
     tied_ = !model.find("output.weight");

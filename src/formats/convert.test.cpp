@@ -141,6 +141,12 @@ TEST(Convert, Refuses) {
   EXPECT_THAT(
       refusal(Exit::usage, [&] { convert_model(open_model(models / "llama_q256/model-Q8_0.gguf"), out.path, "q4_0"); }),
       HasSubstr("is q8_0 already"));
+  for (int64_t layers : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::max() / 2}) {
+    const ModelFile odd = many_layers(1, 32);
+    odd.meta->replace("llama.block_count", {MetaType::i64, false, layers});
+    EXPECT_THAT(refusal(Exit::input, [&] { convert_model(odd, out.path, "q4_k_m"); }),
+                HasSubstr(fmt::format("llama.block_count is {}", layers)));
+  }
   ModelFile model = many_layers(1, 32);
   const auto holding = [](float x) {
     return [x] {

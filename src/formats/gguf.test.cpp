@@ -7,6 +7,7 @@
 
 #include <rapidcheck.h>
 #include <fstream>
+#include <limits>
 
 #include "base/error.hpp"
 #include "formats/gguf_bytes.hpp"
@@ -284,9 +285,16 @@ TEST(GgufParts, RefusesWhatDoesNotFit) {
   folder.write("m-00002-of-00002.gguf", part(1, 2, 2, "a"));
   EXPECT_THAT(open(first), HasSubstr("earlier part too"));
   folder.write("m-00002-of-00002.gguf", part(0, 2, 2, "b"));
-  EXPECT_THAT(open(first), HasSubstr("says that it is part 1 of 2"));
+  EXPECT_THAT(open(first), HasSubstr("has split.no 0 and split.count 2, but its place among the parts wants 1 and 2"));
   folder.write("m-00002-of-00002.gguf", part(1, 3, 2, "b"));
-  EXPECT_THAT(open(first), HasSubstr("says that it is part 2 of 3"));
+  EXPECT_THAT(open(first), HasSubstr("has split.no 1 and split.count 3"));
+  folder.write("m-00002-of-00002.gguf", Bytes()
+                                            .header(0, 2)
+                                            .key("split.no", MetaType::i64)
+                                            .number(std::numeric_limits<int64_t>::max())
+                                            .key("split.count", MetaType::u16)
+                                            .number(uint16_t{2}));
+  EXPECT_THAT(open(first), HasSubstr("has split.no 9223372036854775807"));
   folder.write("m-00002-of-00002.gguf", part(1, 2, 2, "b"));
   folder.write("m-00001-of-00002.gguf", part(0, 2, 3, "a"));
   EXPECT_THAT(open(first), HasSubstr("hold 2 tensors, should be 3"));

@@ -45,8 +45,8 @@ std::shared_ptr<GgufFile> open_part(const std::filesystem::path& path) {
 void check_part(const GgufFile& part, int64_t number, int64_t count) {
   const int64_t says_number = part.meta.integer("split.no"), says_count = part.meta.integer("split.count");
   if (says_number != number || says_count != count)
-    bad_input("{}: says that it is part {} of {} (split.no, split.count), but is part {} of {} by its place",
-              part.file->name(), says_number + 1, says_count, number + 1, count);
+    bad_input("{}: has split.no {} and split.count {}, but its place among the parts wants {} and {}",
+              part.file->name(), says_number, says_count, number, count);
 }
 
 Parts open_parts(const std::filesystem::path& path, std::vector<std::filesystem::path>& files) {

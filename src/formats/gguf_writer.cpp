@@ -4,8 +4,8 @@
 #include <limits>
 #include <unordered_set>
 
+#include "base/atomic_file.hpp"
 #include "base/checked.hpp"
-#include "formats/atomic_file.hpp"
 #include "formats/gguf_types.hpp"
 
 namespace consonant {

@@ -191,6 +191,17 @@ TEST(HfFolder, RefusesWhatDoesNotFit) {
   EXPECT_THAT(with("rms_norm_eps", "x"), HasSubstr("\"rms_norm_eps\" is \"x\""));
   EXPECT_THAT(with("hidden_act", "gelu"), HasSubstr("only \"silu\" is supported"));
   EXPECT_THAT(with("rope_scaling", Json{{"rope_type", "longrope"}, {"factor", 2}}), HasSubstr("longrope"));
+  const auto with_llama3 = [](const char* key, const Json& value) {
+    const Copy copy("llama");
+    copy.edit("config.json", [&](Json& c) {
+      c[key] = value;
+      if (key != std::string("head_dim")) c.erase("head_dim");
+      c["rope_scaling"] = {{"rope_type", "llama3"}, {"factor", 8}, {"original_max_position_embeddings", 64}};
+    });
+    return refusal(copy.path);
+  };
+  EXPECT_THAT(with_llama3("head_dim", 2147483646), HasSubstr("\"head_dim\" is 2147483646, more than 65536"));
+  EXPECT_THAT(with_llama3("hidden_size", 1073741824), HasSubstr("makes heads of more than 65536"));
   EXPECT_THAT(with("bos_token_id", 512), HasSubstr("accepted"));  // tokenizer_config.json names the token
   {
     const Copy copy("llama");

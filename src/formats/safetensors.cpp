@@ -6,9 +6,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/atomic_file.hpp"
 #include "base/checked.hpp"
 #include "base/utf8.hpp"
-#include "formats/atomic_file.hpp"
 #include "formats/json.hpp"
 
 namespace consonant {

@@ -35,6 +35,10 @@ struct Inputs {
   Tensor wanted;  // [wanted] i32, rows whose output is wanted
   Mask mask;
   std::vector<KvState> kv;  // a layer each
+
+  // Of a decoder that looks at an encoder's output: all of a window's positions, seen by every token of its sequences.
+  Mask cross;
+  std::vector<KvState> cross_kv;
 };
 
 // The paged cache. A page holds `kv_page` positions of one layer, for all its heads:

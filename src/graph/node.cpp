@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/node.hpp"
 
+#include <new>
 #include <unordered_set>
 #include <utility>
 
@@ -11,6 +12,21 @@ namespace consonant {
 const Shape& Tensor::shape() const { return node->outputs[static_cast<size_t>(output)].shape; }
 DType Tensor::type() const { return node->outputs[static_cast<size_t>(output)].type; }
 const std::string& Tensor::name() const { return node->name; }
+
+Node::~Node() {
+  std::vector<Tensor> left = std::move(inputs);
+  while (!left.empty()) {
+    const std::shared_ptr<Node> node = std::move(left.back().node);
+    left.pop_back();
+    if (!node || node.use_count() > 1) continue;
+    try {
+      left.insert(left.end(), node->inputs.begin(), node->inputs.end());
+      node->inputs.clear();
+    } catch (const std::bad_alloc&) {
+      // Without memory for the list, the node's own destructor goes on from here.
+    }
+  }
+}
 
 Output dense(DType type, const Shape& shape) {
   Output out{type, shape, {}, -1, 0};
@@ -26,11 +42,11 @@ namespace {
 
 thread_local std::string scope;
 
-// "blk.3.attn_q.weight" -> "attn_q": what a report needs beside the scope.
+// "blk.3.attn_q.weight", "enc.blk.3.attn_q.weight" -> "attn_q": what a report needs beside the scope.
 std::string short_weight_name(std::string_view name) {
   if (name.ends_with(".weight")) name.remove_suffix(7);
-  if (name.starts_with("blk.")) {
-    const size_t dot = name.find('.', 4);
+  if (const size_t block = name.find("blk."); block != std::string_view::npos) {
+    const size_t dot = name.find('.', block + 4);
     if (dot != std::string_view::npos) name.remove_prefix(dot + 1);
   }
   return std::string(name);
@@ -76,9 +92,10 @@ Tensor weight(std::string name, DType type, const Shape& shape, int index) {
   return leaf(op_weight, name, type, shape, WeightAttr{name, index});
 }
 
-Tensor state(StateKind kind, int layer, DType type, const Shape& shape) {
-  return leaf(op_state, fmt::format("state.{}/{}", layer, kind == StateKind::keys ? "keys" : "values"), type, shape,
-              StateAttr{kind, layer});
+Tensor state(const StateAttr& state, DType type, const Shape& shape) {
+  std::string name = fmt::format("{}.{}/{}", state.cache == CacheRole::self ? "state" : "cross", state.layer,
+                                 state.kind == StateKind::keys ? "keys" : "values");
+  return leaf(op_state, std::move(name), type, shape, state);
 }
 
 Scope::Scope(std::string_view name) : length_(scope.size()) {
@@ -124,6 +141,16 @@ Tensor merge_heads(Tensor x, Location at) {
     shape_error("merge_heads", "heads that lie side by side", {x}, at);
   const int64_t sizes[] = {s[0], s[1] * s[2]}, strides[] = {o.strides[0], o.strides[2]};
   return view("merge_heads", x, sizes, strides, 2, 0, at);
+}
+
+Tensor unfold(Tensor x, int64_t kernel, int64_t stride, Location at) {
+  const Shape& s = x.shape();
+  const Output& o = output_of(x);
+  if (s.rank() != 2 || s.axis() != Axis::fixed || kernel < 1 || stride < 1 || s[0] < kernel || o.strides[1] != 1 ||
+      o.strides[0] != s[1])
+    shape_error("unfold", fmt::format("dense x [time, n] of a fixed size, {} rows at least", kernel), {x}, at);
+  const int64_t sizes[] = {(s[0] - kernel) / stride + 1, kernel * s[1]}, strides[] = {stride * s[1], 1};
+  return view("unfold", x, sizes, strides, 2, 0, at);
 }
 
 std::vector<Tensor> split(Tensor x, const std::vector<int64_t>& sizes, Location at) {

@@ -61,6 +61,11 @@ struct Node {
   std::string key;                  // nodes with equal op, inputs and key (not empty) make equal values: kept once
   std::vector<std::string> covers;  // names of the nodes a fused node stands for, in order; empty if none
 
+  Node() = default;
+  Node(const Node&) = default;
+  Node& operator=(const Node&) = default;
+  ~Node();  // frees what only this node holds without recursion: a graph is as deep as its model
+
   template <class T>
   const T& attr() const {
     return *std::any_cast<T>(&attributes);
@@ -78,11 +83,14 @@ struct WeightAttr {
   int index = -1;
 };
 
-// A leaf that holds state which outlives the step. `slot` numbers the states of a model.
+// A leaf that holds state which outlives the step. A model may have several caches: of its own positions, and of those
+// of another sequence that it looks at.
 enum class StateKind : uint8_t { keys, values };
+enum class CacheRole : uint8_t { self, cross };
 struct StateAttr {
   StateKind kind;
   int layer;
+  CacheRole cache = CacheRole::self;
 };
 
 // Makes a node; its name is the present scope, `label` and the name of its weight input, if any.
@@ -90,7 +98,7 @@ std::shared_ptr<Node> make_node(OpId op, std::string_view label, std::vector<Ten
                                 std::vector<Output> outputs, std::any attributes, Location location);
 Tensor input(std::string name, DType type, const Shape& shape);
 Tensor weight(std::string name, DType type, const Shape& shape, int index);
-Tensor state(StateKind kind, int layer, DType type, const Shape& shape);
+Tensor state(const StateAttr& state, DType type, const Shape& shape);
 
 // Names the nodes made while it lives: Scope blk("blk", 3) prefixes "blk.3/".
 class Scope {
@@ -108,6 +116,9 @@ class Scope {
 // Views: no work, the same storage seen otherwise. Splitting heads: [token, head * dim] -> [token, head, dim].
 Tensor split_heads(Tensor x, int64_t heads, Location at = Location::current());
 Tensor merge_heads(Tensor x, Location at = Location::current());
+// Overlapping windows over rows: [time, n] -> [(time - kernel) / stride + 1, kernel * n], whose row t is rows t *
+// stride to t * stride + kernel - 1 one after another. x must be dense and of a fixed size.
+Tensor unfold(Tensor x, int64_t kernel, int64_t stride, Location at = Location::current());
 std::vector<Tensor> split(Tensor x, const std::vector<int64_t>& sizes, Location at = Location::current());
 
 // Nodes that `outputs` need, in the order they run: a walk from the outputs, operands left to right, each node once.

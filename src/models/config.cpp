@@ -21,21 +21,21 @@ int64_t count(const Meta& meta, const std::string& key, int64_t fallback) {
   return meta.has(key) ? count(meta, key) : fallback;
 }
 
-double positive(const Meta& meta, const std::string& key, double fallback) {
-  const double x = meta.number(key, fallback);
-  if (!(x > 0) || !std::isfinite(x)) bad_input("{}: {} is {}", meta.source, key, x);
-  return x;
-}
-
 double rope_scale(const Meta& meta, std::string_view arch) {
   const std::string type_key = arch_key(arch, "rope.scaling.type"), factor_key = arch_key(arch, "rope.scaling.factor");
   const std::string_view type = meta.string(type_key, "none");
   if (type == "none") return 1;
-  if (type == "linear") return 1 / positive(meta, factor_key, 1);
+  if (type == "linear") return 1 / positive_number(meta, factor_key, 1);
   bad_input("{}: {} is '{}'; this version knows 'none' and 'linear'", meta.source, type_key, type);
 }
 
 }  // namespace
+
+double positive_number(const Meta& meta, const std::string& key, double fallback) {
+  const double x = meta.number(key, fallback);
+  if (!(x > 0) || !std::isfinite(x)) bad_input("{}: {} is {}, should be above 0", meta.source, key, x);
+  return x;
+}
 
 std::string arch_key(std::string_view architecture, std::string_view key) {
   return fmt::format("{}.{}", architecture, key);
@@ -57,8 +57,8 @@ DecoderConfig::DecoderConfig(const ModelFile& file, std::string_view arch) {
     bad_input("{}: key and value heads of different sizes, {} and {}", meta.source, head,
               meta.integer(key("attention.value_length")));
   context = count(meta, key("context_length"));
-  eps = static_cast<float>(positive(meta, key("attention.layer_norm_rms_epsilon"), 1e-5));
-  rope_base = positive(meta, key("rope.freq_base"), 10000);
+  eps = static_cast<float>(positive_number(meta, key("attention.layer_norm_rms_epsilon"), 1e-5));
+  rope_base = positive_number(meta, key("rope.freq_base"), 10000);
   rope_scale = consonant::rope_scale(meta, arch);
   rope_dims = count(meta, key("rope.dimension_count"), head);
   if (rope_dims > head || rope_dims % 2 != 0)

@@ -21,6 +21,9 @@ struct DecoderConfig {
   DecoderConfig(const ModelFile& file, std::string_view architecture);
 };
 
+// A number that has to be above 0 and finite; bad input that names the key if it isn't.
+double positive_number(const Meta& meta, const std::string& key, double fallback);
+
 // "<architecture>.<key>".
 std::string arch_key(std::string_view architecture, std::string_view key);
 

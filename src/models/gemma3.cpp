@@ -24,8 +24,8 @@ struct Config : DecoderConfig {
       bad_input("{}: a sliding window of {} every {} layers", meta.source, window, pattern);
     // The 27B model, known by its depth, scales by width / heads instead of the head's size.
     const double size = layers == 62 ? static_cast<double>(d) / static_cast<double>(heads) : static_cast<double>(head);
-    scale = static_cast<float>(meta.number("gemma3.attention.scale", 1 / std::sqrt(size)));
-    local_base = meta.number("gemma3.rope.freq_base_swa", 10000);
+    scale = static_cast<float>(positive_number(meta, "gemma3.attention.scale", 1 / std::sqrt(size)));
+    local_base = positive_number(meta, "gemma3.rope.freq_base_swa", 10000);
   }
   bool is_global(size_t layer) const { return (static_cast<int64_t>(layer) + 1) % pattern == 0; }
 };

@@ -5,17 +5,37 @@
 
 namespace consonant {
 
-Weights::Weights(const ModelFile& file) : shared_(std::make_shared<Shared>(Shared{&file, {}, {}})) {}
+Weights::Weights(const ModelFile& file) : shared_(std::make_shared<Shared>(Shared{&file, {}, {}, {}, {}})) {
+  for (const StoredTensor& tensor : file.tensors) shared_->stored.emplace(tensor.name, &tensor);
+}
+
+const StoredTensor* Weights::find(const std::string& name) const {
+  const auto at = shared_->stored.find(name);
+  return at == shared_->stored.end() ? nullptr : at->second;
+}
+
+std::vector<std::string> Weights::unused() const {
+  std::vector<std::string> names;
+  for (const StoredTensor& tensor : shared_->file->tensors)
+    if (!shared_->leaves.contains(tensor.name)) names.push_back(tensor.name);
+  return names;
+}
 
 Weights Weights::layer(int64_t i) const {
   Weights layer = *this;
-  layer.prefix_ = fmt::format("blk.{}.", i);
+  layer.prefix_ += fmt::format("blk.{}.", i);
   return layer;
+}
+
+Weights Weights::under(std::string_view prefix) const {
+  Weights part = *this;
+  part.prefix_ += prefix;
+  return part;
 }
 
 Tensor Weights::get(const std::string& name, const Sizes& sizes) const {
   const auto known = shared_->leaves.find(name);
-  const StoredTensor* stored = shared_->file->find(name);
+  const StoredTensor* stored = find(name);
   if (!stored) bad_input("{}: the tensor {} {} is missing", shared_->file->meta->source, name, to_string(sizes));
   if (stored->sizes != sizes)
     bad_input("{}: the tensor {} is {}, but the metadata makes it {}", shared_->file->meta->source, name,
@@ -24,11 +44,26 @@ Tensor Weights::get(const std::string& name, const Sizes& sizes) const {
   if (!is_float(stored->type) && !is_quantized(stored->type))
     bad_input("{}: the tensor {} holds {}, not weights", shared_->file->meta->source, name,
               consonant::name(stored->type));
-  const Shape shape = make_shape(sizes.data(), static_cast<int>(sizes.size()), Axis::fixed);
-  Tensor leaf = weight(name, stored->type, shape, static_cast<int>(shared_->used.size()));
-  shared_->used.push_back(stored);
-  shared_->leaves.emplace(name, leaf);
+  return keep(*stored);
+}
+
+Tensor Weights::keep(const StoredTensor& stored) const {
+  const Shape shape = make_shape(stored.sizes.data(), static_cast<int>(stored.sizes.size()), Axis::fixed);
+  Tensor leaf = weight(stored.name, stored.type, shape, static_cast<int>(shared_->used.size()));
+  shared_->used.push_back(&stored);
+  shared_->leaves.emplace(stored.name, leaf);
   return leaf;
+}
+
+Tensor Weights::constant(const std::string& name, const Sizes& sizes, std::vector<float> numbers) const {
+  if (static_cast<int64_t>(numbers.size()) != element_count(sizes))
+    throw_error(Exit::failed, "{} numbers for the constant {} {}", numbers.size(), name, to_string(sizes));
+  const auto kept = std::make_shared<std::vector<float>>(std::move(numbers));
+  const std::span bytes(reinterpret_cast<const std::byte*>(kept->data()), kept->size() * sizeof(float));
+  shared_->constants.push_back({name, DType::f32, sizes, static_cast<int64_t>(bytes.size()), [=] {
+                                  return HostTensor{DType::f32, sizes, bytes, kept};
+                                }});
+  return keep(shared_->constants.back());
 }
 
 Tensor Weights::operator()(std::string_view name, const Sizes& sizes) const {
@@ -39,11 +74,7 @@ Tensor Weights::bias(std::string_view name, const Sizes& sizes) const {
   return get(fmt::format("{}{}.bias", prefix_, name), sizes);
 }
 
-bool Weights::has(std::string_view name) const {
-  return shared_->file->find(fmt::format("{}{}.weight", prefix_, name));
-}
-bool Weights::has_bias(std::string_view name) const {
-  return shared_->file->find(fmt::format("{}{}.bias", prefix_, name));
-}
+bool Weights::has(std::string_view name) const { return find(fmt::format("{}{}.weight", prefix_, name)); }
+bool Weights::has_bias(std::string_view name) const { return find(fmt::format("{}{}.bias", prefix_, name)); }
 
 }  // namespace consonant

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,23 +21,34 @@ class Weights {
 
   // The tensors of layer `i`: names gain the prefix "blk.<i>.".
   Weights layer(int64_t i) const;
+  // Names gain `prefix`, after that of this object: under("enc.").layer(3) finds "enc.blk.3.*".
+  Weights under(std::string_view prefix) const;
 
   Tensor operator()(std::string_view name, const Sizes& sizes) const;  // "<prefix><name>.weight"
   Tensor bias(std::string_view name, const Sizes& sizes) const;        // "<prefix><name>.bias"
-  bool has(std::string_view name) const;                               // whether "<prefix><name>.weight" is there
+  // A table that the architecture defines and no file holds; `name` is for reports.
+  Tensor constant(const std::string& name, const Sizes& sizes, std::vector<float> numbers) const;
+
+  bool has(std::string_view name) const;  // whether "<prefix><name>.weight" is there
   bool has_bias(std::string_view name) const;
 
   // Those asked for so far; a leaf's WeightAttr::index counts them.
   const std::vector<const StoredTensor*>& used() const { return shared_->used; }
+  // Names of the file's tensors that nobody asked for, in the file's order.
+  std::vector<std::string> unused() const;
 
  private:
   struct Shared {
     const ModelFile* file;
+    std::unordered_map<std::string_view, const StoredTensor*> stored;  // by name
     std::vector<const StoredTensor*> used;
     std::unordered_map<std::string, Tensor> leaves;
+    std::deque<StoredTensor> constants;
   };
 
+  const StoredTensor* find(const std::string& name) const;
   Tensor get(const std::string& name, const Sizes& sizes) const;
+  Tensor keep(const StoredTensor& stored) const;
 
   std::shared_ptr<Shared> shared_;
   std::string prefix_;

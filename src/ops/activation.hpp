@@ -6,14 +6,17 @@
 
 namespace consonant {
 
-enum class Activation : uint8_t { silu, gelu };
+enum class Activation : uint8_t { silu, gelu, gelu_erf };
 
 // In double, for reference kernels.
 inline double exact_silu(double x) { return x / (1 + std::exp(-x)); }
 inline double exact_gelu(double x) {
   return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
-inline double exact(Activation f, double x) { return f == Activation::silu ? exact_silu(x) : exact_gelu(x); }
+inline double exact_gelu_erf(double x) { return 0.5 * x * std::erfc(-x * 0.7071067811865476); }
+inline double exact(Activation f, double x) {
+  return f == Activation::silu ? exact_silu(x) : f == Activation::gelu ? exact_gelu(x) : exact_gelu_erf(x);
+}
 
 // y[i] = f(x[i]), times b[i] unless b is null, in float32 with the widest vectors of this processor. An element's value
 // doesn't depend on where in the row it stands.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/half_rows.hpp"
 #include "tensor/half.hpp"
 
 namespace consonant {
@@ -56,6 +57,28 @@ void KvPage::write(int64_t head, int64_t position, const float* x) const {
       const float q = std::nearbyint(x[block * 32 + i] * inverse);
       numbers<int8_t>(head)[at(position, block * 32 + i)] = static_cast<int8_t>(std::clamp(q, -127.0f, 127.0f));
     }
+  }
+}
+
+void KvPage::write_rows(int64_t head, int64_t position, int64_t rows, const float* x, int64_t stride) const {
+  if (type_ != DType::f32 && type_ != DType::f16) {
+    for (int64_t r = 0; r < rows; ++r) write(head, position + r, x + r * stride);
+    return;
+  }
+  const auto store = [&](const float* from, int64_t at, int64_t n) {
+    if (type_ == DType::f32)
+      std::copy_n(from, n, numbers<float>(head) + at);
+    else
+      to_halves(from, numbers<uint16_t>(head) + at, n);
+  };
+  if (kind_ == StateKind::values) {
+    for (int64_t r = 0; r < rows; ++r) store(x + r * stride, at(position + r, 0), dim_);
+    return;
+  }
+  float turned[kv_page];
+  for (int64_t i = 0; i < dim_; ++i) {
+    for (int64_t r = 0; r < rows; ++r) turned[r] = x[r * stride + i];
+    store(turned, at(position, i), rows);
   }
 }
 

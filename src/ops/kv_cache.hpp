@@ -18,7 +18,9 @@ class KvPage {
   KvPage(const View& state, StateKind kind, int64_t page);
 
   void write(int64_t head, int64_t position, const float* x) const;  // a row of `dim` numbers
-  float read(int64_t head, int64_t position, int64_t i) const;       // number i of a row
+  // Rows of neighbouring positions, `stride` numbers apart; the same bits as row by row.
+  void write_rows(int64_t head, int64_t position, int64_t rows, const float* x, int64_t stride) const;
+  float read(int64_t head, int64_t position, int64_t i) const;  // number i of a row
 
   // The numbers of a head, and of a q8_0 page the scales of a head.
   template <class T>

@@ -134,9 +134,9 @@ CaseBuilder::Cache CaseBuilder::cache(DType type, int64_t heads, int64_t key_dim
   Cache c;
   c.tokens = tokens;
   const Shape lead({tokens}, Axis::token);
-  c.kv.keys = keep(state(StateKind::keys, 0, actual, {used + 2, heads, key_dim, kv_page}),
+  c.kv.keys = keep(state({StateKind::keys, 0}, actual, {used + 2, heads, key_dim, kv_page}),
                    [fill](const View& leaf, auto& random) { fill(leaf, StateKind::keys, random); });
-  c.kv.values = keep(state(StateKind::values, 0, actual, {used + 2, heads, kv_page, value_dim}),
+  c.kv.values = keep(state({StateKind::values, 0}, actual, {used + 2, heads, kv_page, value_dim}),
                      [fill](const View& leaf, auto& random) { fill(leaf, StateKind::values, random); });
   c.mask.pos = integers("pos", lead, std::move(pos));
   c.mask.seq = integers("seq", lead, std::move(seq));

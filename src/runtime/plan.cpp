@@ -27,12 +27,15 @@ class Planner {
   Planner(std::vector<Tensor> outputs, const PlanOptions& options) : options_(options), outputs_(std::move(outputs)) {
     name_nodes(outputs_);
     fuse();
-    for (const Tensor& out : outputs_) collect(out);
     nodes_ = walk(outputs_);
+    for (const Tensor& out : outputs_) owners_.emplace(out.node.get(), out.node);
+    for (const Node* node : nodes_)
+      for (const Tensor& in : node->inputs) owners_.emplace(in.node.get(), in.node);
   }
 
   Plan run() {
     number_waves();
+    check_appends();
     find_lifetimes();
     const MemoryPlan memory = place(lifetimes_);
     for (auto& entry : storages_)
@@ -59,11 +62,6 @@ class Planner {
     outputs_ = fuse_gated(outputs_);
     outputs_ = fuse_epilogue(outputs_);
     if (options_.small_activations) outputs_ = quantize_activations(outputs_);
-  }
-
-  void collect(const Tensor& x) {
-    if (!owners_.emplace(x.node.get(), x.node).second) return;
-    for (const Tensor& in : x.node->inputs) collect(in);
   }
 
   bool is_leaf(const Node& node) const { return node.op == op_input || node.op == op_weight || node.op == op_state; }
@@ -97,6 +95,34 @@ class Planner {
       wave_[node] = wave;
       wave_count_ = std::max(wave_count_, wave + 1);
     }
+  }
+
+  // An append writes over the value it extends, in place: whoever reads that value has to come before.
+  void check_appends() const {
+    const auto value_of = [](Tensor x) {
+      while (x.node->op == op_view) x = x.node->inputs[0];
+      return Key{x.node.get(), x.output};
+    };
+    std::unordered_map<Key, const Node*, KeyHash> appends;  // by the value that is written over
+    for (const Node* node : nodes_)
+      for (const Output& out : node->outputs) {
+        if (node->op == op_view || out.alias < 0) continue;
+        const Node*& known = appends[value_of(node->inputs[static_cast<size_t>(out.alias)])];
+        if (known && known != node) fail_append(*known, *node);
+        known = node;
+      }
+    for (const Node* node : nodes_)
+      for (const Tensor& in : node->inputs) {
+        const auto append = node->op == op_view ? appends.end() : appends.find(value_of(in));
+        if (append == appends.end() || append->second == node) continue;
+        if (wave_.at(node) >= wave_.at(append->second)) fail_append(*append->second, *node);
+      }
+  }
+
+  [[noreturn]] static void fail_append(const Node& append, const Node& other) {
+    throw_error(Exit::failed, "{} ({}:{}) would see what {} ({}:{}) writes over: it must use the append's value",
+                other.name, other.location.file_name(), other.location.line, append.name, append.location.file_name(),
+                append.location.line);
   }
 
   bool is_tapped(const Node& node) const {

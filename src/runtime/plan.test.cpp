@@ -87,6 +87,35 @@ TEST(Plan, KeepsTheValuesOfTaps) {
   EXPECT_GT(tapped.arena_bytes(), make_plan({x}, g.options()).arena_bytes);
 }
 
+TEST(Plan, RefusesToReadAStateThatAnAppendHasOverwritten) {
+  TestGraph g;
+  const Mask mask{g.pos, g.seq, g.pages, 0};
+  KvState kv{state(StateKind::keys, 0, DType::f32, {6, 1, 64, kv_page}),
+             state(StateKind::values, 0, DType::f32, {6, 1, kv_page, 64})};
+  const KvState before = kv;
+  const Tensor x = split_heads(g.embed(), 1), later = split_heads(scale(merge_heads(x), 2), 1);
+  kv_append(kv, x, x, mask);
+  const Tensor y = attend(later, before.keys, before.values, mask, 1);
+  try {
+    make_plan({y, kv.keys, kv.values}, g.options());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit(), Exit::failed);
+    EXPECT_THAT(error.what(), testing::MatchesRegex("attend .* would see what kv_append .* writes over.*"));
+  }
+  KvState twice = before;
+  kv_append(twice, later, later, mask);
+  EXPECT_THROW(make_plan({kv.keys, kv.values, twice.keys, twice.values}, g.options()), Error)
+      << "two values of one state";
+}
+
+TEST(Plan, PlansDeepGraphs) {
+  TestGraph g;
+  Tensor x = g.embed();
+  for (int i = 0; i < 20000; ++i) x = scale(x, 1);
+  EXPECT_EQ(make_plan({x}, g.options()).waves.size(), 20001u);
+}
+
 TEST(Plan, OfTheReferenceFusesNothing) {
   TestGraph g;
   const Tensor x = g.embed(), w = g.weight_of("w", DType::q8_0, {64, 64}), y = x + linear(silu(x) * x, w);

@@ -23,6 +23,18 @@ View Program::resolve(const Place& place) const {
   return view;
 }
 
+void Program::feed_named(const Batch& batch, const std::string& name, const View& capacity, const View& to) const {
+  for (const NamedNumbers& given : batch.more) {
+    if (given.name != name) continue;
+    const int64_t room = capacity.shape.count() * info(capacity.type).block_bytes;
+    if (static_cast<int64_t>(given.bytes.size()) > room)
+      throw_error(Exit::failed, "{} bytes for the input {} {}", given.bytes.size(), name, to_string(capacity.shape));
+    std::copy(given.bytes.begin(), given.bytes.end(), to.data);
+    return;
+  }
+  throw_error(Exit::failed, "a graph asks for the input '{}', which the batch doesn't have", name);
+}
+
 void Program::feed(const Batch& batch) {
   const auto tokens = static_cast<int64_t>(batch.tokens.size()), wanted = static_cast<int64_t>(batch.wanted.size());
   const bool resized = tokens != tokens_ || wanted != wanted_;
@@ -49,7 +61,7 @@ void Program::feed(const Batch& batch) {
         throw_error(Exit::failed, "{} x {} pages for the input {}", rows, per_row, to_string(view.shape));
       for (int64_t r = 0; r < rows; ++r) std::copy_n(batch.pages.begin() + r * per_row, per_row, view.row<int32_t>(r));
     } else {
-      throw_error(Exit::failed, "a graph asks for the input '{}', which no batch has", name);
+      feed_named(batch, name, place.view, view);
     }
   }
   tokens_ = tokens, wanted_ = wanted;

@@ -35,6 +35,7 @@ class Program {
   };
 
   void feed(const Batch& batch);
+  void feed_named(const Batch& batch, const std::string& name, const View& capacity, const View& to) const;
   void run_wave(std::vector<Step>& wave, ThreadPool& pool);
   View resolve(const Place& place) const;
 

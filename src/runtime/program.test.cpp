@@ -28,8 +28,8 @@ struct Model : TestGraph {
     for (Buffer* buffer : {&keys, &values}) *buffer = Buffer(3 * kv_page_bytes(DType::f32, 1, 64));
     const Tensor x = embed(), q = split_heads(x, 1);
     const Mask mask{pos, seq, pages};
-    KvState kv{state(StateKind::keys, 0, DType::f32, {3, 1, 64, kv_page}),
-               state(StateKind::values, 0, DType::f32, {3, 1, kv_page, 64})};
+    KvState kv{state({StateKind::keys, 0}, DType::f32, {3, 1, 64, kv_page}),
+               state({StateKind::values, 0}, DType::f32, {3, 1, kv_page, 64})};
     const auto [k, v] = kv_append(kv, q, q, mask);
     const Tensor y = rows(merge_heads(attend(q, k, v, mask, 0.125f)), wanted);
     PlanOptions o = options();

@@ -40,14 +40,14 @@ class WindowModel {
   virtual std::span<const float> evaluate(std::span<const Piece> pieces) = 0;
 
   // Cross-attention of the alignment heads for a text: softmax over all positions of the window, for every token.
-  // weights [head, token, position]; logits' softmax of the next token: probability [token] of tokens[i + 1] after
-  // tokens[0 ... i] (the last one is 0).
+  // weights [head, token, position]; probability [token] of tokens[i + 1] after tokens[0 ... i], among the ids below
+  // `text_ids` (0 for the last token, and where tokens[i + 1] isn't one of them).
   struct Alignment {
     int64_t heads = 0, positions = 0;
     std::vector<float> weights;
     std::vector<float> probability;
   };
-  virtual Alignment align(int window, std::span<const int32_t> tokens) = 0;
+  virtual Alignment align(int window, std::span<const int32_t> tokens, int32_t text_ids) = 0;
 };
 
 }  // namespace consonant

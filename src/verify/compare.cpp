@@ -81,7 +81,7 @@ TensorDistance distance(std::string name, std::span<const float> a, std::span<co
 RecordingDistance compare_recordings(const std::filesystem::path& path_a, const std::filesystem::path& path_b) {
   const SafetensorsFile a = SafetensorsFile::open(path_a), b = SafetensorsFile::open(path_b);
   RecordingDistance result;
-  result.same_control = need(a, "positive_control") == "passed" && need(b, "positive_control") == "passed";
+  result.controlled = need(a, "positive_control") == "passed" && need(b, "positive_control") == "passed";
   // With 8-bit activations a difference in the last bit flips roundings, which then are of the size of a quantum.
   const bool f32 = need(a, "precision") == "f32" && need(b, "precision") == "f32";
   result.least_cosine = f32 ? 0.999999 : 0.9999;
@@ -90,6 +90,11 @@ RecordingDistance compare_recordings(const std::filesystem::path& path_a, const 
   Sizes tokens_a, tokens_b;
   if (floats(a, "tokens", tokens_a) != floats(b, "tokens", tokens_b))
     bad_input("{} and {} are recordings of different tokens", path_a.string(), path_b.string());
+  const SafetensorsEntry* logits = a.find("logits");
+  if (logits && (tokens_a.size() != 1 || logits->sizes.size() != 2 || logits->sizes[0] != tokens_a[0] ||
+                 element_count(logits->sizes) == 0))
+    bad_input("{}: no recording: tokens are {}, logits {}; wanted are [n] and [n, vocabulary]", path_a.string(),
+              to_string(tokens_a), to_string(logits->sizes));
   const auto add = [&](const std::string& name) {
     Sizes sizes_a, sizes_b;
     const std::vector<float> x = floats(a, name, sizes_a), y = floats(b, name, sizes_b);

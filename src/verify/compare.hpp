@@ -31,7 +31,7 @@ TensorDistance distance(std::string name, std::span<const float> a, std::span<co
 struct RecordingDistance {
   std::vector<TensorDistance> tensors;   // logits first, then the tapped nodes in the order of the graph
   std::vector<std::string> only_in_one;  // nodes that just one of the recordings has: not compared
-  bool same_control = false;             // both recordings passed their positive control
+  bool controlled = false;               // both recordings passed their positive control
   double least_cosine = 0, tie_margin = 0;
 };
 

@@ -48,11 +48,19 @@ std::string known_architectures() {
 }
 
 int64_t head_size(const HfConfig& config) {
-  if (config.has("head_dim")) return config.count("head_dim");
+  constexpr int64_t most = int64_t{1} << 16;  // far above any model: tables are sized by it before tensors are seen
+  if (config.has("head_dim")) {
+    const int64_t head = config.count("head_dim");
+    if (head > most) bad_input("{}: \"head_dim\" is {}, more than {}", config.source(), head, most);
+    return head;
+  }
   const int64_t width = config.count("hidden_size"), heads = config.count("num_attention_heads");
   if (width % heads != 0)
     bad_input("{}: \"hidden_size\" {} isn't a multiple of \"num_attention_heads\" {}, and there is no \"head_dim\"",
               config.source(), width, heads);
+  if (width / heads > most)
+    bad_input("{}: \"hidden_size\" {} over \"num_attention_heads\" {} makes heads of more than {}", config.source(),
+              width, heads, most);
   return width / heads;
 }
 

@@ -208,18 +208,19 @@ HWY_EXPORT(step_f16);
 
 namespace {
 
-constexpr int64_t tile_tokens = 16;
+constexpr int64_t tile_rows = 64;
 
-// Runs of up to 16 neighbouring tokens of one sequence; a chunk is a run and a KV head.
+// Runs of neighbouring tokens of one sequence, as many as share a page's decoding well; a chunk is a run and a KV head.
 struct Runs {
   const int32_t *seq, *pos;
-  int64_t tokens, kv_heads;
+  int64_t tokens, kv_heads, tile_tokens;
 
   explicit Runs(const Args& args)
       : seq(args.in[4].as<int32_t>()),
         pos(args.in[3].as<int32_t>()),
         tokens(args.in[0].shape[0]),
-        kv_heads(args.in[1].shape[1]) {}
+        kv_heads(args.in[1].shape[1]),
+        tile_tokens(std::clamp<int64_t>(tile_rows * kv_heads / args.in[0].shape[1], 16, tile_rows)) {}
 
   int64_t end(int64_t first) const {
     int64_t t = first + 1;
@@ -241,8 +242,9 @@ struct Runs {
 Work work(const Args& args) {
   const View &q = args.in[0], &keys = args.in[1], &values = args.in[2];
   const int64_t group = q.shape[1] / keys.shape[1];
-  return {Runs(args).count() * keys.shape[1],
-          AttendTile::scratch_bytes(std::min(tile_tokens, q.shape[0]) * group, keys.shape[2], values.shape[3])};
+  const Runs runs(args);
+  return {runs.count() * keys.shape[1],
+          AttendTile::scratch_bytes(std::min(runs.tile_tokens, q.shape[0]) * group, keys.shape[2], values.shape[3])};
 }
 
 // The page as float32 in the tile's scratch: q8_0 always, float16 where several tokens share the work.

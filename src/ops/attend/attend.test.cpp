@@ -79,8 +79,8 @@ TEST(Attend, RefusesHeadsThatDoNotDivide) {
 TEST(Attend, RefusesCachesThatAreNone) {
   EXPECT_THAT(refusal_of([](CaseBuilder& b) {  // pages of another size
                 const CaseBuilder::Cache c = b.cache(DType::f16, 1, 64, 64, {{0, 4}}, true);
-                return attend(b.values("q", per_token(4, 3, 64)), state(StateKind::keys, 0, DType::f16, {2, 1, 64, 32}),
-                              c.kv.values, c.mask, 1);
+                return attend(b.values("q", per_token(4, 3, 64)),
+                              state({StateKind::keys, 0}, DType::f16, {2, 1, 64, 32}), c.kv.values, c.mask, 1);
               }),
               HasSubstr("f16[2, 1, 64, 32]"));
   EXPECT_THAT(refusal_of([](CaseBuilder& b) {  // positions of another batch

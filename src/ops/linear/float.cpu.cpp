@@ -147,9 +147,15 @@ const float* decode_range(const PackedShape& w, const std::byte* packed, int64_t
   return panel;
 }
 
+HWY_INLINE VecFloats load_floats(const float* p) { return hn::LoadU(Floats(), p); }
+template <class Element>
+HWY_INLINE VecFloats load_floats(const Element* p) {
+  return hn::PromoteTo(Floats(), hn::LoadU(hn::Rebind<Element, Floats>(), p));
+}
+
 // T tokens times two vectors of rows over n of k; sums [T][16], the vectors at their offsets in it.
-template <int T>
-HWY_NOINLINE void float_tile(const float* w0, const float* w1, const float* x, int64_t x_stride, int64_t n,
+template <int T, class Element>
+HWY_NOINLINE void float_tile(const Element* w0, const Element* w1, const float* x, int64_t x_stride, int64_t n,
                              float* sums0, float* sums1) {
   const Floats d;
   VecFloats a[T], b[T];
@@ -158,7 +164,7 @@ HWY_NOINLINE void float_tile(const float* w0, const float* w1, const float* x, i
     b[t] = hn::LoadU(d, sums1 + 16 * t);
   }
   for (int64_t k = 0; k < n; ++k) {
-    const VecFloats u = hn::LoadU(d, w0 + 8 * k), v = hn::LoadU(d, w1 + 8 * k);
+    const VecFloats u = load_floats(w0 + 8 * k), v = load_floats(w1 + 8 * k);
     for (int t = 0; t < T; ++t) {
       const VecFloats s = hn::Set(d, x[t * x_stride + k]);
       a[t] = hn::MulAdd(u, s, a[t]);
@@ -171,11 +177,49 @@ HWY_NOINLINE void float_tile(const float* w0, const float* w1, const float* x, i
   }
 }
 
-template <int T>
-HWY_INLINE void float_rows(const float* w0, const float* w1, const float* x, int64_t x_stride, int64_t n, float* sums) {
+template <int T, class Element>
+HWY_INLINE void float_rows(const Element* w0, const Element* w1, const float* x, int64_t x_stride, int64_t n,
+                           float* sums) {
   if constexpr (parts == 1) return float_tile<T>(w0, w1, x, x_stride, n, sums, sums + 8);
   float_tile<T>(w0, w0 + 4, x, x_stride, n, sums, sums + 4);
   float_tile<T>(w1, w1 + 4, x, x_stride, n, sums + 8, sums + 12);
+}
+
+// Up to six tokens.
+template <class Element>
+HWY_INLINE void few_rows(int64_t tokens, const Element* w0, const Element* w1, const float* x, int64_t x_stride,
+                         int64_t n, float* sums) {
+  switch (tokens) {
+    case 1:
+      return float_rows<1>(w0, w1, x, x_stride, n, sums);
+    case 2:
+      return float_rows<2>(w0, w1, x, x_stride, n, sums);
+    case 3:
+      return float_rows<3>(w0, w1, x, x_stride, n, sums);
+    case 4:
+      return float_rows<4>(w0, w1, x, x_stride, n, sums);
+    case 5:
+      return float_rows<5>(w0, w1, x, x_stride, n, sums);
+    case 6:
+      return float_rows<6>(w0, w1, x, x_stride, n, sums);
+    default:
+      return;  // none
+  }
+}
+
+// Two groups of plain numbers times the few tokens of a decoding step: read from where they lie, since a panel would
+// cost more than it saves. False for other types.
+bool few_plain_rows(const PackedShape& w, int64_t tokens, const std::byte* packed0, const std::byte* packed1,
+                    const float* x, int64_t x_stride, float* sums) {
+  const auto multiply = [&](auto element) {
+    using Element = decltype(element);
+    few_rows(tokens, reinterpret_cast<const Element*>(packed0), reinterpret_cast<const Element*>(packed1), x, x_stride,
+             w.k, sums);
+    return true;
+  };
+  if (w.type == DType::f16) return multiply(hwy::float16_t{});
+  if (w.type == DType::bf16) return multiply(hwy::bfloat16_t{});
+  return w.type == DType::f32 && multiply(float{});
 }
 
 void float_patch(const Product& p, const Patch& patch, const FloatScratch& scratch) {
@@ -187,14 +231,14 @@ void float_patch(const Product& p, const Patch& patch, const FloatScratch& scrat
     const std::byte* packed0 = packed_group(p, g, scratch.room);
     const std::byte* packed1 = two ? packed_group(p, g + 1, scratch.room + w.group_bytes) : packed0;
     std::memset(scratch.sums, 0, static_cast<size_t>(tokens) * 64);
-    for (int64_t k = 0; k < w.k; k += panel_k) {
+    const bool direct = tokens <= 6 && few_plain_rows(w, tokens, packed0, packed1, x, stride, scratch.sums);
+    for (int64_t k = 0; !direct && k < w.k; k += panel_k) {
       const int64_t n = w.k - k < panel_k ? w.k - k : panel_k;
       const float* w0 = decode_range(w, packed0, k, k + n, scratch.panels);
       const float* w1 = two ? decode_range(w, packed1, k, k + n, scratch.panels + panel_floats) : w0;
       int64_t t = 0;
       for (; t + 6 <= tokens; t += 6) float_rows<6>(w0, w1, x + t * stride + k, stride, n, scratch.sums + 16 * t);
-      for (; t + 2 <= tokens; t += 2) float_rows<2>(w0, w1, x + t * stride + k, stride, n, scratch.sums + 16 * t);
-      if (t < tokens) float_rows<1>(w0, w1, x + t * stride + k, stride, n, scratch.sums + 16 * t);
+      few_rows(tokens - t, w0, w1, x + t * stride + k, stride, n, scratch.sums + 16 * t);
     }
     for (int64_t t = 0; t < tokens; ++t) {
       store_sums(p, g, patch.first_token + t, scratch.sums + 16 * t);

@@ -10,8 +10,9 @@
 
 namespace consonant {
 
-// A file being written under a temporary name beside its target. `commit` gives it the target's name; without it
-// nothing of the target changes and the temporary file is removed.
+// A file being written beside its target. `commit` gives it the target's name; without it nothing of the target
+// changes. Where the file system can hold a file without a name, nothing stays behind even if the process is killed;
+// elsewhere the file has a temporary name, which the destructor removes.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path target);
@@ -24,6 +25,9 @@ class AtomicFile {
   void write_zeros(int64_t count);
   int64_t written() const { return written_; }
 
+  // For a writer that seeks: the temporary file itself, with all that was written so far in it. Nobody may close it.
+  int descriptor();
+
   void commit();
 
  private:
@@ -33,6 +37,7 @@ class AtomicFile {
   std::vector<std::byte> pending_;
   int64_t written_ = 0;
   int fd_ = -1;
+  bool named_ = false;  // there is a temporary file to be removed
 };
 
 }  // namespace consonant

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model_setup.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "engine/memory_info.hpp"
+
+namespace consonant {
+
+namespace {
+
+std::string megabytes(int64_t bytes) { return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6); }
+
+DType parse_kv(const EngineOptions& options) {
+  if (options.kv.empty()) return options.precision == "f32" || options.device == "reference" ? DType::f32 : DType::f16;
+  for (DType type : {DType::f16, DType::f32, DType::q8_0})
+    if (options.kv == name(type)) return type;
+  bad_usage("a cache of '{}'; there are f16, f32 and q8_0", options.kv);
+}
+
+}  // namespace
+
+DeviceKind parse_device(const std::string& device) {
+  if (device == "auto" || device == "cpu") return DeviceKind::cpu;
+  if (device == "reference") return DeviceKind::reference;
+  bad_usage("the device '{}' isn't built into this program; there are cpu and reference", device);
+}
+
+ModelFile open_for(const std::string& path, const EngineOptions& options) {
+  if (options.precision != "auto" && options.precision != "f32")
+    bad_usage("the precision '{}'; there are auto and f32", options.precision);
+  ModelFile file = open_model(path);
+  for (const std::string& text : options.override_kv) apply_override(*file.meta, text);
+  return file;
+}
+
+RunnerOptions runner_options_of(const EngineOptions& options) {
+  RunnerOptions runner;
+  runner.device = parse_device(options.device);
+  if (options.threads < 0 || options.threads > ThreadPool::most)
+    bad_usage("{} threads, but they go from 1 to {} (0: one a core)", options.threads, ThreadPool::most);
+  runner.threads = options.threads > 0 ? options.threads : usable_cores();
+  runner.small_activations = options.precision == "auto";
+  runner.kv = parse_kv(options);
+  return runner;
+}
+
+std::vector<WeightSource> sources_of(const ModelFile& file, const Weights& weights) {
+  std::vector<WeightSource> sources;
+  for (const StoredTensor* tensor : weights.used())
+    sources.push_back({tensor->name, tensor->type, tensor->sizes, tensor->load, file.release});
+  return sources;
+}
+
+void warn_of_unused(const ModelFile& file, const Weights& weights) {
+  const std::vector<std::string> unused = weights.unused();
+  constexpr size_t shown = 3;
+  if (!unused.empty())
+    log_warning("{}: {} tensors that {} has no use for: {}{}", file.meta->source, unused.size(),
+                file.meta->string("general.architecture"),
+                fmt::join(unused.begin(), unused.begin() + static_cast<int64_t>(std::min(shown, unused.size())), ", "),
+                unused.size() > shown ? ", ..." : "");
+}
+
+void check_memory(const ModelFile& file, int64_t needed, const std::string& advice) {
+  const int64_t available = available_memory();
+  if (available >= 0 && needed > available)
+    throw_error(Exit::memory, "{} needs {} for weights and cache, but {} are available; {}", file.meta->source,
+                megabytes(needed), megabytes(available), advice);
+}
+
+ModelInfo describe_model(const std::string& path, const ModelFile& file, const Weights& weights,
+                         const EngineOptions& options, const RunnerOptions& runner, int64_t weight_bytes) {
+  ModelInfo info;
+  info.architecture = file.meta->string("general.architecture");
+  info.name = file.meta->string("general.name", "");
+  info.path = path;
+  info.format = file.format;
+  info.device = name(runner.device);
+  info.precision = options.precision;
+  info.kv = name(runner.kv);
+  for (const StoredTensor* tensor : weights.used()) info.parameters += element_count(tensor->sizes);
+  info.file_bytes = file.file_bytes;
+  info.weight_bytes = weight_bytes;
+  info.threads = runner.threads;
+  info.has_chat_template = file.meta->has("tokenizer.chat_template");
+  return info;
+}
+
+}  // namespace consonant

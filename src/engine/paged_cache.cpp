@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/paged_cache.hpp"
+
+#include <algorithm>
+
+#include "base/checked.hpp"
+#include "base/error.hpp"
+
+namespace consonant {
+
+namespace {
+
+int64_t page_count(int64_t positions, int sequences) {
+  const int64_t pages = checked_mul(ceil_div(positions, kv_page), sequences);
+  if (pages > (int64_t{1} << 30)) bad_usage("a context of {} tokens for {} sequences", positions, sequences);
+  return pages;
+}
+
+}  // namespace
+
+PagedCache::PagedCache(CacheRole role, std::vector<KvShape> layers, DType type, int64_t positions, int sequences)
+    : role_(role), layers_(std::move(layers)), type_(type), pages_per_sequence_(ceil_div(positions, kv_page)) {
+  const int64_t pages = page_count(positions, sequences);
+  for (const KvShape& kv : layers_) {
+    keys_.emplace_back(checked_mul(pages, kv_page_bytes(type, kv.heads, kv.key_dim)));
+    values_.emplace_back(checked_mul(pages, kv_page_bytes(type, kv.heads, kv.value_dim)));
+  }
+  users_.resize(static_cast<size_t>(pages));
+  for (int64_t page = pages - 1; page >= 0; --page) free_.push_back(static_cast<int32_t>(page));
+  sequences_.resize(static_cast<size_t>(sequences));
+}
+
+int64_t PagedCache::bytes(const std::vector<KvShape>& layers, DType type, int64_t positions, int sequences) {
+  const int64_t pages = page_count(positions, sequences);
+  int64_t bytes = 0;
+  for (const KvShape& kv : layers)
+    bytes = checked_add(bytes, checked_mul(pages, kv_page_bytes(type, kv.heads, kv.key_dim) +
+                                                      kv_page_bytes(type, kv.heads, kv.value_dim)));
+  return bytes;
+}
+
+int64_t PagedCache::bytes_per_position() const {
+  int64_t bytes = 0;
+  for (const KvShape& kv : layers_)
+    bytes += kv_page_bytes(type_, kv.heads, kv.key_dim) + kv_page_bytes(type_, kv.heads, kv.value_dim);
+  return bytes / kv_page;
+}
+
+int PagedCache::open() {
+  const auto place = std::find_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return !s.open; });
+  if (place == sequences_.end()) throw_error(Exit::failed, "all {} sequences are in use", sequences_.size());
+  place->open = true;
+  return static_cast<int>(place - sequences_.begin());
+}
+
+void PagedCache::close(int sequence) {
+  truncate(sequence, 0);
+  sequences_[static_cast<size_t>(sequence)].open = false;
+}
+
+int PagedCache::fork(int sequence) {
+  const int copy = open();
+  Sequence& to = sequences_[static_cast<size_t>(copy)];
+  to.length = at(sequence).length;
+  to.pages = at(sequence).pages;
+  for (const int32_t page : to.pages) ++users_[static_cast<size_t>(page)];
+  return copy;
+}
+
+void PagedCache::truncate(int sequence, int64_t length) {
+  Sequence& s = sequences_[static_cast<size_t>(sequence)];
+  if (length >= s.length) return;
+  s.length = length;
+  while (static_cast<int64_t>(s.pages.size()) > ceil_div(length, kv_page)) {
+    drop_page(s.pages.back());
+    s.pages.pop_back();
+  }
+}
+
+void PagedCache::extend(int sequence, int64_t count) {
+  Sequence& s = sequences_[static_cast<size_t>(sequence)];
+  if (count <= 0) return;
+  if (s.length % kv_page != 0) {  // the last page will be written to
+    int32_t& last = s.pages.back();
+    if (users_[static_cast<size_t>(last)] > 1) {
+      const int32_t own = take_page();
+      copy_page(last, own);
+      drop_page(last);
+      last = own;
+    }
+  }
+  while (static_cast<int64_t>(s.pages.size()) < ceil_div(s.length + count, kv_page)) s.pages.push_back(take_page());
+  s.length += count;
+}
+
+void PagedCache::write_pages(int sequence, int32_t* row) const {
+  const auto& pages = at(sequence).pages;
+  std::fill(std::copy(pages.begin(), pages.end(), row), row + pages_per_sequence_, -1);
+}
+
+int32_t PagedCache::take_page() {
+  if (free_.empty()) throw_error(Exit::memory, "no page of the cache is left");
+  const int32_t page = free_.back();
+  free_.pop_back();
+  users_[static_cast<size_t>(page)] = 1;
+  return page;
+}
+
+void PagedCache::drop_page(int32_t page) {
+  if (--users_[static_cast<size_t>(page)] == 0) free_.push_back(page);
+}
+
+void PagedCache::copy_page(int32_t from, int32_t to) {
+  const auto copy = [&](const Buffer& buffer, int64_t bytes) {
+    std::copy_n(buffer.data() + from * bytes, bytes, buffer.data() + to * bytes);
+  };
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    copy(keys_[i], kv_page_bytes(type_, layers_[i].heads, layers_[i].key_dim));
+    copy(values_[i], kv_page_bytes(type_, layers_[i].heads, layers_[i].value_dim));
+  }
+}
+
+Shape PagedCache::shape(size_t layer, StateKind kind) const {
+  const KvShape& kv = layers_[layer];
+  return kind == StateKind::keys ? Shape{pages(), kv.heads, kv.key_dim, kv_page}
+                                 : Shape{pages(), kv.heads, kv_page, kv.value_dim};
+}
+
+std::vector<KvState> PagedCache::states() const {
+  std::vector<KvState> states;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const auto of = [&](StateKind kind) { return state({kind, static_cast<int>(i), role_}, type_, shape(i, kind)); };
+    states.push_back({of(StateKind::keys), of(StateKind::values)});
+  }
+  return states;
+}
+
+View PagedCache::view(const StateAttr& state) const {
+  const auto layer = static_cast<size_t>(state.layer);
+  const Buffer& buffer = state.kind == StateKind::keys ? keys_[layer] : values_[layer];
+  const Output out = dense(type_, shape(layer, state.kind));
+  return {buffer.data(), out.type, out.shape, out.strides, Layout::plain};
+}
+
+}  // namespace consonant

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "device/device.hpp"
+#include "models/language_model.hpp"
+#include "ops/kernel.hpp"
+
+namespace consonant {
+
+// Keys and values of all layers in pages of `kv_page` positions, and the sequences that hold them. A page may belong to
+// several sequences that were forked from one; the one that writes to it gets a copy first.
+class PagedCache {
+ public:
+  // Room for `sequences` of up to `positions` each; memory is committed as it fills.
+  PagedCache(CacheRole role, std::vector<KvShape> layers, DType type, int64_t positions, int sequences);
+  static int64_t bytes(const std::vector<KvShape>& layers, DType type, int64_t positions, int sequences);
+
+  int open();  // a new, empty sequence; an error if all are taken
+  void close(int sequence);
+  int fork(int sequence);                       // a copy, which shares the pages
+  void truncate(int sequence, int64_t length);  // forgets all positions from `length` on
+  int64_t length(int sequence) const { return at(sequence).length; }
+
+  // Makes room for `count` positions after those that `sequence` holds, and counts them as held.
+  void extend(int sequence, int64_t count);
+
+  // Page numbers of a sequence into `row` [pages_per_sequence], -1 past the last.
+  void write_pages(int sequence, int32_t* row) const;
+  int64_t pages_per_sequence() const { return pages_per_sequence_; }
+  int64_t pages() const { return static_cast<int64_t>(users_.size()); }
+  int sequences() const { return static_cast<int>(sequences_.size()); }
+
+  // The caches as values of a graph, and where a device finds them.
+  std::vector<KvState> states() const;
+  View view(const StateAttr& state) const;
+  int64_t bytes_per_position() const;
+
+ private:
+  struct Sequence {
+    bool open = false;
+    int64_t length = 0;
+    std::vector<int32_t> pages;
+  };
+
+  const Sequence& at(int sequence) const { return sequences_[static_cast<size_t>(sequence)]; }
+  Shape shape(size_t layer, StateKind kind) const;
+  int32_t take_page();
+  void drop_page(int32_t page);
+  void copy_page(int32_t from, int32_t to);
+
+  CacheRole role_;
+  std::vector<KvShape> layers_;
+  DType type_;
+  int64_t pages_per_sequence_;
+  std::vector<Buffer> keys_, values_;  // a layer each
+  std::vector<int> users_;             // of a page: sequences that hold it
+  std::vector<int32_t> free_;
+  std::vector<Sequence> sequences_;
+};
+
+}  // namespace consonant

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/speech_engine.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "engine/model_setup.hpp"
+#include "engine/stop_reason.hpp"
+#include "formats/sha256.hpp"
+#include "tasks/languages.hpp"
+#include "tasks/subtitles.hpp"
+#include "tasks/whisper_transcribe.hpp"
+#include "tasks/whisper_window.hpp"
+
+namespace consonant {
+
+namespace {
+
+// The caller's sound as the tasks read it.
+class SourceOfInput final : public AudioSource {
+ public:
+  explicit SourceOfInput(AudioInput& input) : input_(input) {}
+  int64_t read(std::span<float> to) override { return input_.read(to); }
+  int64_t length() const override { return input_.length(); }
+  const std::vector<std::string>& warnings() const override { return input_.warnings(); }
+  std::string name() const override { return input_.name(); }
+
+ private:
+  AudioInput& input_;
+};
+
+Segment to_public(const TimedSegment& s) {
+  Segment segment{.id = s.id,
+                  .start = s.start,
+                  .end = s.end,
+                  .text = s.text,
+                  .speaker = s.speaker,
+                  .avg_logprob = s.avg_logprob,
+                  .no_speech_prob = s.no_speech_prob,
+                  .compression_ratio = s.compression_ratio,
+                  .temperature = s.temperature,
+                  .tokens = s.tokens,
+                  .words = {}};
+  for (const TimedWord& w : s.words) segment.words.push_back({w.word, w.start, w.end, w.probability});
+  return segment;
+}
+
+TimedSegment from_public(const Segment& s) {
+  TimedSegment segment{.id = s.id,
+                       .start = s.start,
+                       .end = s.end,
+                       .text = s.text,
+                       .speaker = s.speaker,
+                       .avg_logprob = s.avg_logprob,
+                       .no_speech_prob = s.no_speech_prob,
+                       .compression_ratio = s.compression_ratio,
+                       .temperature = s.temperature,
+                       .tokens = s.tokens,
+                       .words = {}};
+  for (const SpokenWord& w : s.words) segment.words.push_back({w.word, w.start, w.end, w.probability});
+  return segment;
+}
+
+Transcript to_public(TimedTranscript&& t) {
+  Transcript transcript;
+  transcript.file = std::move(t.file);
+  transcript.duration = t.duration;
+  transcript.language = std::move(t.language);
+  transcript.language_probability = t.language_probability;
+  transcript.text = std::move(t.text);
+  for (const TimedSegment& segment : t.segments) transcript.segments.push_back(to_public(segment));
+  transcript.warnings = std::move(t.warnings);
+  transcript.stop_reason = to_reason(t.stop);
+  transcript.timings = {t.timings.load_s,   t.timings.audio_s, t.timings.wall_s,    t.timings.encode_s,
+                        t.timings.decode_s, t.timings.windows, t.timings.fallbacks, t.timings.tokens};
+  return transcript;
+}
+
+TimedTranscript from_public(const Transcript& t) {
+  TimedTranscript transcript;
+  transcript.file = t.file;
+  transcript.duration = t.duration;
+  transcript.language = t.language;
+  transcript.language_probability = t.language_probability;
+  transcript.text = t.text;
+  for (const Segment& segment : t.segments) transcript.segments.push_back(from_public(segment));
+  transcript.warnings = t.warnings;
+  transcript.stop = static_cast<Stop>(t.stop_reason);
+  transcript.timings = {t.timings.load_s,   t.timings.audio_s, t.timings.wall_s,    t.timings.encode_s,
+                        t.timings.decode_s, t.timings.windows, t.timings.fallbacks, t.timings.tokens};
+  return transcript;
+}
+
+SpeechOptions to_speech(const TranscribeOptions& o) {
+  SpeechOptions options;
+  options.language = o.language;
+  options.translate = o.task == SpeechTask::translate;
+  options.prompt = o.prompt;
+  options.beam = o.beam;
+  options.best_of = o.best_of;
+  options.fallback = o.fallback;
+  options.context = o.context;
+  options.batch = o.batch;
+  options.timestamps = o.timestamps;
+  options.word_times = o.word_times;
+  options.seed = o.seed;
+  if (o.deadline > 0) options.deadline = Deadline::after(o.deadline);
+  return options;
+}
+
+// Sequences that may be open at once: while beams branch, the old ones and the new; and one for word times.
+int most_sequences(int width) { return 2 * width + 1; }
+
+}  // namespace
+
+SpeechEngine::SpeechEngine(const std::string& path, const EngineOptions& options) : file_(open_for(path, options)) {
+  const auto start = Clock::now();
+  if (options.context != 0)
+    bad_usage("a context of {} tokens: a speech model's windows have their own", options.context);
+  const std::string_view architecture = file_.meta->string("general.architecture");
+  if (architecture != "whisper")
+    bad_input("{}: the architecture '{}' doesn't transcribe; whisper does", file_.meta->source, architecture);
+  weights_.emplace(file_);
+  model_.emplace(file_, *weights_);
+  warn_of_unused(file_, *weights_);
+  if (!file_.meta->has("tokenizer.ggml.model"))
+    bad_input("{}: the model has no tokenizer, without which its tokens are no text", file_.meta->source);
+  tokenizer_ = Tokenizer::load(*file_.meta);
+  vocabulary_ = whisper_vocabulary(*file_.meta);
+
+  RunnerOptions runner = runner_options_of(options);
+  runner.sequences = most_sequences(5);
+  const auto sources = sources_of(file_, *weights_);
+  check_memory(file_, WhisperRunner::bytes_needed(*model_, sources, runner, 1),
+               "try a smaller model or a more compact quantisation");
+  runner_ = std::make_unique<WhisperRunner>(*model_, sources, runner, 1);
+
+  info_ = describe_model(path, file_, *weights_, options, runner, runner_->weight_bytes());
+  info_.layers = model_->layers, info_.width = model_->width, info_.vocabulary = model_->vocabulary;
+  info_.context = model_->context;
+  load_seconds_ = seconds_since(start);
+  log_verbose("{}: {} {}, {} parameters, on {} with {} threads, loaded in {:.0f} ms", path, info_.format,
+              info_.architecture, info_.parameters, info_.device, info_.threads, load_seconds_ * 1e3);
+}
+
+Transcript SpeechEngine::transcribe(AudioInput& audio, const TranscribeOptions& options,
+                                    const TranscribeCallbacks& callbacks) {
+  cancelled_ = false;
+  SpeechOptions speech = to_speech(options);
+  speech.cancelled = &cancelled_;
+  const int windows = speech.context ? 1 : std::max(1, speech.batch);
+  runner_->make_room(windows * most_sequences(std::max({1, speech.beam, speech.best_of})), windows);
+  SpeechCallbacks inner;
+  if (callbacks.on_segment)
+    inner.on_segment = [&](const TimedSegment& segment) { return callbacks.on_segment(to_public(segment)); };
+  inner.on_progress = callbacks.on_progress;
+  SourceOfInput source(audio);
+  Transcript transcript = to_public(transcribe_speech({*runner_, vocabulary_, *tokenizer_}, source, speech, inner));
+  transcript.timings.load_s = load_seconds_;
+  return transcript;
+}
+
+std::vector<std::pair<std::string, double>> SpeechEngine::detect_language(AudioInput& audio) {
+  SourceOfInput source(audio);
+  return detect_speech_language({*runner_, vocabulary_, *tokenizer_}, source);
+}
+
+std::string SpeechEngine::sha256() const {
+  std::vector<std::filesystem::path> files = file_.files;
+  std::sort(files.begin(), files.end());
+  return sha256_of_files(files);
+}
+
+std::vector<int32_t> SpeechEngine::greedy_tokens(std::span<const float> samples, const TranscribeOptions& options) {
+  WindowDecoder decoder(*runner_, vocabulary_, *tokenizer_);
+  float peak = -std::numeric_limits<float>::infinity();
+  const int window = runner_->encode(samples, peak);
+  WindowSettings settings{.translate = options.task == SpeechTask::translate,
+                          .timestamps = options.timestamps,
+                          .beam = 1,
+                          .fallback = false};
+  if (vocabulary_.multilingual) {
+    const auto& known = vocabulary_.languages;
+    size_t index = 0;
+    if (options.language == "auto") {
+      const std::vector<double> probabilities = decoder.languages(window);
+      index = static_cast<size_t>(std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin());
+    } else {
+      index =
+          static_cast<size_t>(std::find(known.begin(), known.end(), language_code(options.language)) - known.begin());
+      if (index == known.size()) bad_usage("the model doesn't know the language \"{}\"", options.language);
+    }
+    settings.language = vocabulary_.first_language + static_cast<int32_t>(index);
+  }
+  std::vector<int32_t> context;
+  if (!options.prompt.empty()) {
+    context = tokenizer_->encode(" " + options.prompt, {.parse_special = false});
+    std::erase_if(context, [&](int32_t id) { return id >= vocabulary_.end; });
+  }
+  const WindowRequest request{window, context};
+  std::vector<int32_t> tokens = decoder.prompt(request, settings);
+  const auto texts = decoder.decode({&request, 1}, settings, [] { return true; });
+  runner_->forget(window);
+  tokens.insert(tokens.end(), texts->front().tokens.begin(), texts->front().tokens.end());
+  return tokens;
+}
+
+std::shared_ptr<Transcriber> Transcriber::load(const std::string& path, const EngineOptions& options) {
+  return std::make_shared<SpeechEngine>(path, options);
+}
+
+std::string format_transcript(const Transcript& transcript, std::string_view format) {
+  return write_transcript(from_public(transcript), format);
+}
+
+const std::vector<std::string>& transcript_formats() { return transcript_kinds(); }
+
+}  // namespace consonant

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "engine/paged_cache.hpp"
+#include "engine/runner.hpp"
+#include "engine/taps.hpp"
+#include "models/whisper.hpp"
+#include "tasks/window_model.hpp"
+
+namespace consonant {
+
+// A Whisper model on a device: its weights there, the caches of its decoder's sequences and of the windows they look
+// at, and its programs. Results of a sequence don't depend on which others share its steps.
+class WhisperRunner final : public WindowModel {
+ public:
+  // `options.sequences` texts and `windows` windows may be open at once.
+  WhisperRunner(const Whisper& model, const std::vector<WeightSource>& weights, const RunnerOptions& options,
+                int windows);
+  static int64_t bytes_needed(const Whisper& model, const std::vector<WeightSource>& weights,
+                              const RunnerOptions& options, int windows);
+
+  // Caches for at least so many texts and windows at once; none may be open.
+  void make_room(int sequences, int windows);
+
+  int64_t window_samples() const override { return model_.window_samples(); }
+  int64_t margin_samples() const override { return Whisper::margin; }
+  int encode(std::span<const float> samples, float& peak) override;
+  void forget(int window) override { windows_.close(window); }
+  int open(int window) override;
+  int fork(int sequence) override;
+  void close(int sequence) override { texts_.close(sequence); }
+  std::span<const float> evaluate(std::span<const Piece> pieces) override;
+  Alignment align(int window, std::span<const int32_t> tokens, int32_t text_ids) override;
+
+  // A window whose features [2 * position, mel] are given.
+  int encode_features(std::span<const float> features);
+  // Encoder's output [position, width] of the last window.
+  const std::vector<float>& encoded() const { return encoded_; }
+
+  // From now on values of the nodes that match are kept; see Runner.
+  void watch(const std::vector<std::string>& globs);
+  std::vector<TapRows> take_taps() { return taps_.take(); }
+
+  std::vector<Plan::Tap> planned_taps();  // of the encoder and of a decoder's step
+
+  const Whisper& model() const { return model_; }
+  ThreadPool& pool() { return *pool_; }
+  void use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }
+  int64_t weight_bytes() const { return weights_.bytes(); }
+
+ private:
+  enum class Kind { encoder, features, decoder, aligner };
+  using Key = std::tuple<Kind, int64_t, int64_t>;  // and capacities: tokens, wanted
+
+  Program& program(Kind kind, int64_t tokens = 0, int64_t wanted = 0);
+  std::vector<Tensor> build_encoder(bool features) const;
+  std::vector<Tensor> build_decoder(int64_t tokens, int64_t wanted, bool align) const;
+  int run_encoder(Kind kind, std::span<const float> numbers, float& peak);
+  Program& run_decoder(Kind kind, std::span<const Piece> pieces);
+
+  const Whisper& model_;
+  RunnerOptions options_;
+  std::unique_ptr<ThreadPool> pool_;
+  WeightStore weights_;
+  PagedCache texts_, windows_;
+  std::vector<int> window_of_;  // of a sequence
+  std::map<Key, std::unique_ptr<Program>> programs_;
+  std::vector<int32_t> index_, last_, zeros_, own_pages_;  // of the encoder
+  std::vector<float> encoded_, logits_;
+  std::vector<std::string> watched_;
+  TapStore taps_;
+};
+
+}  // namespace consonant

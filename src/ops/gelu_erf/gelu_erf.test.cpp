@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/gelu_erf/gelu_erf.hpp"
+
+#include <hwy/targets.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ops/test_support.hpp"
+
+namespace consonant {
+namespace {
+
+using namespace testing_ops;
+
+TEST(GeluErf, IsWhatItsEquationSays) {
+  expect_near(
+      [](CaseBuilder& b) {
+        return gelu_erf(b.numbers("x", {1, 5}, {0, 1, -1, 3, -20}));
+      },
+      {0, 0.8413447f, -0.15865525f, 2.9959502f, 0});
+}
+
+TEST(GeluErf, IsSilentFarBelowZeroAndTheIdentityFarAbove) {
+  const float most = std::numeric_limits<float>::max();
+  for (const DeviceKind device : both_devices)
+    for (const float x : {104.0f, 1e4f, 1e30f, 1e38f, most}) {
+      const std::vector<float> y = compute(device, [x](CaseBuilder& b) {
+        return gelu_erf(b.numbers("x", {1, 2}, {x, -x}));
+      });
+      EXPECT_EQ(y[0], x) << name(device);
+      EXPECT_NEAR(y[1], 0, 1e-30f) << name(device) << " of " << -x;
+    }
+}
+
+TEST(GeluErf, ShowsWhatIsNoNumber) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const DeviceKind device : both_devices) {
+    const std::vector<float> y = compute(device, [=](CaseBuilder& b) {
+      return gelu_erf(b.numbers("x", {1, 4}, {nan, inf, -nan, 1}));
+    });
+    EXPECT_TRUE(std::isnan(y[0])) << name(device);
+    EXPECT_EQ(y[1], inf) << name(device);
+    EXPECT_TRUE(std::isnan(y[2])) << name(device);
+    EXPECT_TRUE(std::isfinite(y[3])) << name(device);
+  }
+}
+
+TEST(GeluErf, AgreesOnEveryInstructionSet) {
+  ThreadPool pool(1);
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    CaseBuilder probe;
+    const Tensor y = gelu_erf(probe.values("x", {1, 1}));
+    const SweepResult result = sweep(*choose_kernel(*y.node, DeviceKind::cpu).kernel, pool);
+    for (const std::string& fault : result.faults) ADD_FAILURE() << fault;
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+}  // namespace
+}  // namespace consonant

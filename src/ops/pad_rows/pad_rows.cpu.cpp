@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ops/pad_rows/pad_rows.hpp"
+#include "ops/work.hpp"
+
+namespace consonant {
+
+namespace {
+
+constexpr int64_t chunk_elements = 65536;
+
+Work work(const Args& args) { return {RowChunks(args.out[0], chunk_elements).count(), 0}; }
+
+void run(const Args& args, int64_t chunk, std::byte*) {
+  const View &x = args.in[0], &y = args.out[0];
+  const int64_t before = args.attr<PadRowsAttr>().before, n = y.shape[1];
+  const RowChunks chunks(y, chunk_elements);
+  for (int64_t r = chunks.first(chunk); r < chunks.last(chunk); ++r) {
+    if (r >= before && r < before + x.shape[0])
+      std::copy_n(x.row<float>(r - before), n, y.row<float>(r));
+    else
+      std::fill_n(y.row<float>(r), n, 0.0f);
+  }
+}
+
+}  // namespace
+
+extern const Kernel pad_rows_cpu = {DeviceKind::cpu, Op::pad_rows, wants_float_rows, work, run};
+
+}  // namespace consonant

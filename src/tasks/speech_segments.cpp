@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a window's text: judged, cut into segments, timed.
+#include <algorithm>
+#include <utility>
+
+#include "base/utf8.hpp"
+#include "tasks/speech_run.hpp"
+#include "tasks/word_times.hpp"
+
+namespace consonant {
+
+namespace {
+
+constexpr double rate = AudioSource::rate;
+constexpr int64_t step = 320;  // samples of a timestamp's step
+constexpr double step_s = 0.02;
+constexpr int64_t slow = 100;          // steps that a window moves on at least, every other time
+constexpr int64_t long_silence = 150;  // frames of quiet that a first word doesn't reach into
+constexpr int64_t long_tail = 100;     // frames of quiet that a last one doesn't
+constexpr int64_t few_letters = 24;
+
+}  // namespace
+
+std::string SpeechRun::text_of(std::span<const int32_t> tokens) const {
+  std::string bytes;
+  for (const int32_t id : tokens) parts_.tokenizer.append_bytes(id, bytes);
+  return sanitize_utf8(bytes);
+}
+
+// Silence, as the model sees it: it doubts that there is speech, and what it writes is improbable. The few words that
+// it writes into silence are more probable than other text there.
+bool SpeechRun::no_speech(const WindowText& text) const {
+  if (text.silent() || letters_of(text.text).empty()) return true;
+  const bool few = static_cast<int64_t>(letters_of(text.text).size()) <= few_letters;
+  return few && text.no_speech_prob > 0.6 && text.avg_logprob < -0.6;
+}
+
+// Weak reasons, enough to drop a text that was there before: much time for few letters, and the model or the sound's
+// level in doubt.
+bool SpeechRun::unsure(const Piece& piece, const WindowText& text) const {
+  const double letters = double(letters_of(text.text).size()), seconds = double(piece.length) / rate;
+  const bool sparse = letters < 3 * seconds;
+  return sparse && (text.no_speech_prob > 0.1 || text.avg_logprob < -0.5 || !piece.levels.stands_out());
+}
+
+WindowCut SpeechRun::cut(const Piece& piece, const WindowText& text) {
+  const int64_t length = (piece.length + step - 1) / step;
+  // A text that ended within a piece of its own has nothing left to decode again.
+  const bool all = !options_.timestamps || (!options_.context && text.ended);
+  WindowCut parts = cut_window(text.tokens, parts_.vocabulary, length, all);
+  if (parts.advance < std::min(slow, length) && slow_) {
+    parts = cut_window(text.tokens, parts_.vocabulary, length, true);
+  }
+  slow_ = parts.advance < slow;
+  parts.advance = std::max<int64_t>(parts.advance, 1);
+  return parts;
+}
+
+bool SpeechRun::repeats(const WindowText& text) const {
+  const auto parts = cut_window(text.tokens, parts_.vocabulary, parts_.vocabulary.audio_positions, true);
+  std::vector<std::string> texts;
+  for (const WindowSegment& s : parts.segments) texts.push_back(text_of(s.tokens));
+  return repetition_.again(texts);
+}
+
+// Moves a start out of a long silence before it, and an end out of one after it.
+void SpeechRun::trim(const Piece& piece, double& start, double& end) const {
+  const double origin = double(piece.at) / rate, frame = double(SoundLevels::frame) / rate;
+  const auto from = static_cast<int64_t>((start - origin) / frame), to = static_cast<int64_t>((end - origin) / frame);
+  const auto first = piece.levels.first_loud(from, to);
+  if (!first) return;
+  if (*first - from >= long_silence) start = origin + double(*first - 5) * frame;
+  const auto last = piece.levels.last_loud(from, to);
+  if (last && to - *last >= long_tail) end = std::max(start, origin + double(*last + 10) * frame);
+}
+
+void SpeechRun::add_words(const Piece& piece, const WindowCut& cut, std::vector<TimedSegment>& segments) {
+  const WhisperVocabulary& v = parts_.vocabulary;
+  std::vector<int32_t> text;
+  std::vector<size_t> breaks;
+  for (const WindowSegment& s : cut.segments) {
+    breaks.push_back(text.size());
+    text.insert(text.end(), s.tokens.begin(), s.tokens.end());
+  }
+  if (text.empty()) return;
+  WindowSettings plain = settings_;
+  plain.timestamps = false;
+  std::vector<int32_t> tokens = decoder_.prompt({piece.window, {}}, plain);
+  const auto first_row = static_cast<int64_t>(tokens.size()) - 1, rows = static_cast<int64_t>(text.size()) + 1;
+  tokens.insert(tokens.end(), text.begin(), text.end());
+  tokens.push_back(v.end);
+  const auto alignment = parts_.model.align(piece.window, tokens, parts_.vocabulary.end);
+  const int64_t frames = (piece.length + SoundLevels::frame - 1) / SoundLevels::frame;
+  const int64_t columns = std::clamp<int64_t>(frames / 2, 1, alignment.positions);
+  const auto matrix = alignment_matrix(alignment, first_row, rows, columns);
+  const auto enters = enter_columns(matrix, rows, columns);
+  const double origin = double(piece.at) / rate;
+  size_t segment = 0;
+  for (WordSpan& word : split_words(text, parts_.tokenizer, result_.language, breaks)) {
+    while (segment + 1 < breaks.size() && breaks[segment + 1] <= word.first) ++segment;
+    TimedWord timed{std::move(word.text), origin + double(enters[word.first]) * step_s,
+                    origin + double(enters[word.last]) * step_s, 0};
+    for (size_t k = word.first; k < word.last; ++k) {
+      timed.probability += double(alignment.probability[static_cast<size_t>(first_row) + k]);
+    }
+    timed.probability /= double(word.last - word.first);
+    trim(piece, timed.start, timed.end);
+    segments[segment].words.push_back(std::move(timed));
+  }
+}
+
+std::vector<TimedSegment> SpeechRun::timed(const Piece& piece, const WindowText& text, const WindowCut& cut) {
+  const double origin = double(piece.at) / rate;
+  std::vector<TimedSegment> segments;
+  for (const WindowSegment& s : cut.segments) {
+    TimedSegment segment;
+    segment.start = origin + double(s.start) * step_s, segment.end = origin + double(s.end) * step_s;
+    segment.text = text_of(s.tokens);
+    segment.tokens = s.all_tokens;
+    segment.avg_logprob = text.avg_logprob, segment.no_speech_prob = text.no_speech_prob;
+    segment.compression_ratio = text.compression_ratio, segment.temperature = text.temperature;
+    segments.push_back(std::move(segment));
+  }
+  if (options_.word_times) add_words(piece, cut, segments);
+  for (TimedSegment& s : segments) {
+    if (!s.words.empty()) {
+      s.start = s.words.front().start, s.end = s.words.back().end;
+    } else {
+      trim(piece, s.start, s.end);
+    }
+  }
+  return segments;
+}
+
+// Times in order and within [what is emitted, limit], whatever the model wrote.
+void SpeechRun::emit(TimedSegment segment, double limit) {
+  const auto place = [](double time, double low, double high) { return std::min(std::max(time, low), high); };
+  segment.id = static_cast<int64_t>(result_.segments.size());
+  segment.start = place(segment.start, last_end_, limit);
+  segment.end = place(segment.end, segment.start, limit);
+  double at = segment.start;
+  for (TimedWord& w : segment.words) {
+    w.start = place(w.start, at, segment.end);
+    at = w.end = place(w.end, w.start, segment.end);
+  }
+  last_end_ = segment.end;
+  result_.segments.push_back(std::move(segment));
+  if (callbacks_.on_segment && !callbacks_.on_segment(result_.segments.back())) result_.stop = Stop::cancelled;
+}
+
+void SpeechRun::accept(const Piece& piece, const WindowText& text, const WindowCut& cut) {
+  const double limit = double(piece.at + piece.length) / rate;
+  std::vector<std::string> texts;
+  for (TimedSegment& s : timed(piece, text, cut)) {
+    texts.push_back(s.text);
+    emit(std::move(s), limit);
+    if (result_.stop != Stop::end_token) break;
+  }
+  repetition_.add(texts);
+}
+
+void SpeechRun::remember(const WindowText& text, const WindowCut& cut) {
+  if (text.temperature > 0.5 || text.doubtful) {
+    context_.clear();
+    return;
+  }
+  for (const WindowSegment& s : cut.segments) context_.insert(context_.end(), s.tokens.begin(), s.tokens.end());
+  const auto most = static_cast<size_t>(parts_.vocabulary.text_positions / 2);
+  if (context_.size() > most) context_.erase(context_.begin(), context_.end() - static_cast<std::ptrdiff_t>(most));
+}
+
+}  // namespace consonant
