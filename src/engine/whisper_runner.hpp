@@ -50,6 +50,7 @@ class WhisperRunner final : public WindowModel {
   std::vector<TapRows> take_taps() { return taps_.take(); }
 
   const Whisper& model() const { return model_; }
+  DeviceKind device() const { return options_.device; }
   int64_t weight_bytes() const { return weights_.bytes(); }
 
  private:
