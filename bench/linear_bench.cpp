@@ -31,7 +31,8 @@ void product(benchmark::State& state, DType type, DType x_type, int64_t tokens, 
   Buffer weights(shape.bytes()), x(tokens * k * 4), y(tokens * outputs * 4);
   std::memset(weights.data(), filling, static_cast<size_t>(shape.bytes()));
   std::memset(x.data(), filling, static_cast<size_t>(x.size()));
-  Node node{id(Op::linear)};
+  Node node;
+  node.op = id(Op::linear);
   node.attributes = LinearAttr{};
   const View in[] = {matrix(x.data(), x_type, tokens, k), matrix(weights.data(), type, outputs, k, Layout::rows8)};
   const View out[] = {matrix(y.data(), DType::f32, tokens, outputs)};

@@ -9,6 +9,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import select
 import signal
 import struct
@@ -150,6 +151,35 @@ class Generate(Case):
         _, err = run("generate", "-m", self.llama, "-p", "Hello", "--override-kv", "tokenizer.ggml.pre=str:none-such", code=3)
         self.assertIn("none-such", err)
         run("generate", "-m", self.llama, "-p", "Hello", "--override-kv", "nonsense", code=2)
+
+
+class Limits(Case):
+    def limited(self, limit, value, *arguments):
+        return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, timeout=LIMIT,
+                              preexec_fn=lambda: resource.setrlimit(limit, (value, value)))
+
+    def test_numbers_past_their_range_are_two(self):
+        for option, value in (("--seed", 1 << 64), ("--seed", "1x"), ("--threads", 1025), ("--threads", 0), ("--temp", "nan"), ("-n", 1 << 64)):
+            with self.subTest(option=option, value=value):
+                _, err = run("generate", "-m", self.llama, "-p", "Hello", "-n", 1, option, value, code=2)
+                self.assertIn(option.strip("-n"), err)
+        run("generate", "-m", self.llama, "-p", "Hello", "-n", 1, "--seed", (1 << 64) - 1, "--deadline", "1e300", "--threads", 1024)
+
+    def test_threads_that_cannot_be_started_are_a_failure(self):
+        done = self.limited(resource.RLIMIT_AS, 1 << 30, "generate", "-m", self.llama, "-p", "Hello", "-n", 1, "--threads", 1000)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(b"of 1000 threads", done.stderr)
+
+    def test_a_file_that_finds_no_room_leaves_nothing(self):
+        for command in (
+            ("convert", self.models / "llama", self.path("out"), "--type", "f16"),
+            ("verify", "record", "-m", self.llama, "--text", "Hello", "-o", self.path("out")),
+        ):
+            with self.subTest(command=command[0]):
+                done = self.limited(resource.RLIMIT_FSIZE, 2000, *command)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(b"out: can't be written: File too large", done.stderr)
+                self.assertEqual(os.listdir(self.folder.name), [])
 
 
 class BadModels(Case):
@@ -384,6 +414,21 @@ class Streams(Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"No space left", done.stderr)
 
+    def test_closed_streams_are_not_mistaken_for_files(self):
+        def start(streams, *arguments):
+            return subprocess.run(["sh", "-c", f'exec "$@" {streams}', "sh", PROGRAM, *map(str, arguments)], capture_output=True, timeout=LIMIT)
+
+        done = start("<&-", "chat", "-m", self.llama, "-n", 2)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"standard input: Bad file descriptor", done.stderr)
+        done = start(">&-", "generate", "-m", self.llama, "-p", "Hello", "-n", 2)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"Bad file descriptor", done.stderr)
+        whole, closed = self.path("whole.gguf"), self.path("closed.gguf")
+        run("convert", self.models / "llama", whole, "--type", "f16")
+        self.assertEqual(start("<&- >&- 2>&-", "convert", self.models / "llama", closed, "--type", "f16").returncode, 0)
+        self.assertEqual(closed.read_bytes(), whole.read_bytes())
+
     def test_quiet_and_verbose(self):
         self.assertEqual(run("generate", "-m", self.llama, "-p", "Hello", "-n", 2, "--temp", 0, "-q")[1], "")
         self.assertIn("cpu", run("generate", "-m", self.llama, "-p", "Hello", "-n", 2, "-v")[1])
@@ -453,6 +498,34 @@ class Tools(Case):
         run("generate", "-m", out, "-p", "Hello", "-n", 2)
         run("convert", self.models / "llama", out, "--type", "q1", code=2)
         run("convert", self.path("missing"), out, "--type", "f16", code=3)
+        self.assertIn("is no name of a file", run("convert", self.models / "llama", "", "--type", "f16", code=2)[1])
+        run("convert", self.models / "llama", self.path("n" * 255), "--type", "f16")
+
+    def test_convert_writes_through_a_link(self):
+        target, link = self.file("target.gguf", "old"), self.path("link.gguf")
+        link.symlink_to(target.name)
+        run("convert", self.models / "llama", link, "--type", "f16")
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(target.read_bytes()[:4], b"GGUF")
+
+    def test_a_conversion_that_is_ended_leaves_what_was_there(self):
+        out = self.file("out.gguf", "old")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(signal=number):
+                process = subprocess.Popen([PROGRAM, "convert", str(self.models / "llama_q256"), str(out), "--type", "q4_k_m"],
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                while process.poll() is None and not self.writes_into_folder(process.pid):
+                    pass
+                process.send_signal(number)
+                process.wait(LIMIT)
+                self.assertEqual(os.listdir(self.folder.name), ["out.gguf"])
+                self.assertIn(out.read_bytes()[:4], (b"old", b"GGUF"))
+
+    def writes_into_folder(self, pid):
+        try:
+            return any(os.readlink(f"/proc/{pid}/fd/{fd}").startswith(self.folder.name) for fd in os.listdir(f"/proc/{pid}/fd"))
+        except OSError:  # one was closed meanwhile
+            return False
 
 
 if __name__ == "__main__":

@@ -8,8 +8,11 @@
   include-table   tools/check_deps.py           -> docs/layers.md
   packages        packaging/apt-packages.txt    -> README.md
   measured        docs/measured/*.json          -> README.md
+  speech          docs/measured/*.json          -> docs/performance.md
 
 A file of docs/measured holds "title", "machine", "command", and one of
+  "kind": "asr" or "asr_accuracy": what bench/compare_asr.py wrote. docs/performance.md has all of it, README the lines of "asr"
+  where consonant is furthest ahead and least;
   "columns" and "rows": a table as it is, of text and numbers;
   "consonant" and "peer": documents of `bench --json` (peer: "name" and "results" with the same model names, threads and the
   two speeds) measured in one run, from which the ratios are computed here.
@@ -21,6 +24,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
+import asr_tables  # noqa: E402
 import check_deps  # noqa: E402
 
 SPEEDS = (("prefill", "prefill_tokens_per_s"), ("decode", "decode_tokens_per_s"))
@@ -45,11 +49,6 @@ def packages(root: pathlib.Path) -> str:
 
 def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
-
-
-def markdown(columns: list, rows: list) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "".join("| " + " | ".join(str(cell) for cell in line) + " |\n" for line in lines)
 
 
 def speeds(document: dict, source: str) -> dict:
@@ -80,27 +79,60 @@ def comparison(document: dict, source: str) -> str:
         share = result.get("decode_share_of_bandwidth")
         row.append("" if share is None else f"{share:.0%}")
         rows.append(row)
-    return markdown(columns, rows)
+    return asr_tables.markdown(columns, rows)
 
 
-def measured(root: pathlib.Path) -> str:
+def headed(document: dict, body: str, title: str = "") -> str:
+    return f"**{title or document['title']}** ({document['machine']}; `{document['command']}`)\n\n{body}"
+
+
+def each_measured(root: pathlib.Path, render_one) -> str:
     parts = []
     for path in sorted((root / "docs/measured").glob("*.json")):
         source = path.relative_to(root).as_posix()
         try:
-            document = json.loads(path.read_text())
-            body = comparison(document, source) if "peer" in document else markdown(document["columns"], document["rows"])
-            head = f"**{document['title']}** ({document['machine']}; `{document['command']}`)\n\n"
-        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            part = render_one(json.loads(path.read_text(encoding="utf-8")), source)
+        except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError, asr_tables.TableError) as error:
             raise RenderError(f"{source}: {type(error).__name__} {error}") from error
-        parts.append(head + body)
+        if part:
+            parts.append(part)
     return "\n".join(parts)
+
+
+def measured(root: pathlib.Path) -> str:
+    def one(document: dict, source: str) -> str:
+        if document.get("kind") == "asr":
+            return headed(document, asr_tables.speed_extremes(document), f"{document['title']}: the best and the worst line of "
+                          "[docs/performance.md](docs/performance.md)")
+        if document.get("kind") == "asr_accuracy":
+            return ""
+        if "peer" in document:
+            return headed(document, comparison(document, source))
+        return headed(document, asr_tables.markdown(document["columns"], document["rows"]))
+    return each_measured(root, one)
+
+
+def speech(root: pathlib.Path) -> str:
+    errors = []
+
+    def one(document: dict, _: str) -> str:
+        if document.get("kind") == "asr_accuracy":
+            errors.append(document)
+            asr_tables.totals([document])  # what is wrong with one of them is said with its name
+        return headed(document, asr_tables.speed(document)) if document.get("kind") == "asr" else ""
+    parts = [each_measured(root, one)]
+    try:
+        parts += [headed(errors[0], asr_tables.accuracy(errors))] if errors else []
+    except asr_tables.TableError as error:
+        raise RenderError(f"docs/measured: {error}") from error
+    return "\n".join(part for part in parts if part)
 
 
 BLOCKS = (
     ("docs/layers.md", "include-table", include_table),
     ("README.md", "packages", packages),
     ("README.md", "measured", measured),
+    ("docs/performance.md", "speech", speech),
 )
 
 

@@ -14,6 +14,7 @@ README = "a\n<!-- packages: x -->\n<!-- end packages -->\nb\n<!-- measured: x --
 LAYERS = "<!-- include-table: x -->\n<!-- end include-table -->\n"
 RESULT = {"model": "M", "threads": 2, "prefill_tokens_per_s": 300.0, "decode_tokens_per_s": 70.0,
           "decode_share_of_bandwidth": 0.5}
+PERFORMANCE = "x\n<!-- speech: x -->\n<!-- end speech -->\n"
 PEER = {"model": "M", "threads": 2, "prefill_tokens_per_s": 150.0, "decode_tokens_per_s": 50.0}
 
 
@@ -24,6 +25,7 @@ class Render(unittest.TestCase):
         self.root = pathlib.Path(folder.name)
         self.write("README.md", README)
         self.write("docs/layers.md", LAYERS)
+        self.write("docs/performance.md", PERFORMANCE)
         self.write("packaging/apt-packages.txt", "# list\ng++ build compiler\nclang tools for fuzz\nninja build it\n")
 
     def write(self, name, text):
@@ -63,6 +65,34 @@ class Render(unittest.TestCase):
                                             "rows": [[1, "z"]]})
         render_docs.render(self.root, check=False)
         self.assertIn("**T** (m; `c`)\n\n| x | y |\n| --- | --- |\n| 1 | z |\n", self.readme())
+
+    @staticmethod
+    def times(wall, **more):
+        return {"wall_s": wall, "wall_s_min": wall, "wall_s_max": wall, "peak_mb": 100.0, "wer": 0.0} | more
+
+    def test_speech_is_in_both_pages(self):
+        head = {"title": "T", "machine": "box", "command": "x"}
+        lines = [{"model": model, "clip": "a", "seconds": 10.0, "threads": 1, "beam": 1,
+                  "engines": {"consonant auto": self.times(1.0), "other f16": self.times(wall)}}
+                 for model, wall in (("m1", 2.0), ("m2", 3.0), ("m3", 2.5))]
+        self.write("docs/measured/a.json", head | {"kind": "asr", "rounds": 3, "results": lines})
+        clips = {"a": {"language": "en", "counted": "words", "text": "x"}}
+        for engine in ("consonant auto", "other f16"):
+            found = {"a": {"text": "x", "edits": int(engine == "other f16"), "units": 4}}
+            self.write(f"docs/measured/{engine}.json", head | {"kind": "asr_accuracy", "clips": clips, "results": [
+                {"engine": engine, "model": "m1", "beam": 1, "found": found}]})
+        render_docs.render(self.root, check=False)
+        self.assertEqual(render_docs.render(self.root, check=True), [])
+        page = (self.root / "docs/performance.md").read_text()
+        self.assertEqual([f"| m{n} | a |" in page for n in (1, 2, 3)], [True] * 3)
+        self.assertEqual([f"| m{n} | a |" in self.readme() for n in (1, 2, 3)], [True, True, False])
+        self.assertIn("| best | m2 |", self.readme())
+        self.assertIn("| m1 | greedy | consonant auto | 1 | 0.0% (0 of 4) |", page)
+        self.assertIn("| m1 | greedy | other f16 | 1 | 25.0% (1 of 4) |", page)
+        self.assertNotIn("25.0%", self.readme())
+        self.write("docs/measured/b.json", head | {"kind": "asr", "rounds": 3, "results": []})
+        with self.assertRaisesRegex(render_docs.RenderError, "b.json: IndexError"):
+            render_docs.render(self.root, check=True)
 
     def test_bad_sources_are_named(self):
         self.measure(peer={"name": "other", "results": []})

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "consonant/engine.hpp"
+#include "consonant/transcribe.hpp"
 
 namespace consonant {
 
@@ -22,6 +23,16 @@ struct RecordOptions {
 // nothing is written. Bad input for tokens and steps that don't fit the context; wrong usage for a tap that matches no
 // node.
 void record(Engine& engine, const RecordOptions& options, const std::string& path);
+
+struct SpeechRecordOptions {
+  std::vector<int32_t> tokens;    // evaluated after the sound; empty: the prompt and what greedy decoding writes
+  TranscribeOptions transcribe;   // language, task, prompt and timestamps of that
+  std::vector<std::string> taps;  // globs of node names, of the encoder's and the decoder's
+  std::string options_text;
+};
+
+// The same of a speech model: the encoder on the first window of `audio`, then all tokens in one step.
+void record(Transcriber& transcriber, AudioInput& audio, const SpeechRecordOptions& options, const std::string& path);
 
 // One tensor of both recordings, row by row over its last dimension; the worst row counts.
 struct NodeComparison {

@@ -219,6 +219,7 @@ std::unique_ptr<ByteSource> spool(ByteSource& source) {
       done += wrote;
     }
   }
+  if (::lseek(file.value(), 0, SEEK_SET) != 0) throw_error(Exit::failed, "{}: {}", source.name(), reason(errno));
   return bytes_of_file(file.release(), source.name());
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audio/microphone.hpp"
 
+#include <fcntl.h>
+
 #include <optional>
 
+#include "audio/descriptor.hpp"
 #include "audio/live.hpp"
 #include "base/error.hpp"
 
@@ -22,6 +25,25 @@ constexpr double held_seconds = 120;
 void check(PaError error, const char* what) {
   if (error != paNoError) throw_error(Exit::device, "microphone: {}: {}", what, Pa_GetErrorText(error));
 }
+
+// ALSA and JACK write dozens of lines to stderr for every device that isn't there; what matters of it is in the error.
+class QuietStderr {
+ public:
+  QuietStderr() {
+    const Descriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    if (nowhere.value() < 0) return;
+    kept_ = Descriptor(::fcntl(2, F_DUPFD_CLOEXEC, 3));
+    if (kept_.value() >= 0) ::dup2(nowhere.value(), 2);
+  }
+  QuietStderr(const QuietStderr&) = delete;
+  QuietStderr& operator=(const QuietStderr&) = delete;
+  ~QuietStderr() {
+    if (kept_.value() >= 0) ::dup2(kept_.value(), 2);
+  }
+
+ private:
+  Descriptor kept_;
+};
 
 class Library {
  public:
@@ -77,7 +99,10 @@ class PortAudioMicrophone : public MicrophoneSource {
 
 }  // namespace
 
-std::unique_ptr<MicrophoneSource> open_default_microphone() { return std::make_unique<PortAudioMicrophone>(); }
+std::unique_ptr<MicrophoneSource> open_default_microphone() {
+  const QuietStderr quiet;
+  return std::make_unique<PortAudioMicrophone>();
+}
 
 #else
 

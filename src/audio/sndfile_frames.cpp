@@ -32,9 +32,12 @@ class SndfileFrames : public FrameSource {
       return false;
     }
     set_layout(bytes_->name(), info.samplerate, info.channels);
+    const bool mpeg = (info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_MPEG;
     // Streams that don't say how long they are have the largest number there. MPEG's is an estimate, no promise.
     if (info.frames >= 0 && info.frames < SF_COUNT_MAX / 2) frames_ = info.frames;
-    if ((info.format & SF_FORMAT_TYPEMASK) != SF_FORMAT_MPEG) promised_ = frames_;
+    if (!mpeg) promised_ = frames_;
+    // MPEG's frames borrow bits from those before them: after a jump its decoder complains on stderr.
+    can_seek_ = !mpeg && frames_ >= 0;
     return true;
   }
   std::unique_ptr<ByteSource> give_back() { return std::move(bytes_); }
@@ -46,9 +49,7 @@ class SndfileFrames : public FrameSource {
   }
 
   int64_t skip(int64_t frames) override {
-    // Only where the length is known: libsndfile takes a seek past the end of what it doesn't know for an error and
-    // stays where it is.
-    if (frames_ < 0) return FrameSource::skip(frames);
+    if (!can_seek_) return FrameSource::skip(frames);
     const int64_t at = sf_seek(file_, 0, SF_SEEK_CUR);
     const int64_t to = std::min(frames_ - std::max<int64_t>(at, 0), frames);
     const bool moved = at >= 0 && sf_seek(file_, to, SF_SEEK_CUR) == at + to;
@@ -97,6 +98,7 @@ class SndfileFrames : public FrameSource {
 
   std::unique_ptr<ByteSource> bytes_;
   SNDFILE* file_ = nullptr;
+  bool can_seek_ = false;
   std::exception_ptr thrown_;
 };
 

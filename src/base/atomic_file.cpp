@@ -25,22 +25,29 @@ constexpr size_t buffer_bytes = size_t{1} << 20;
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
+  if (target_.filename().empty()) bad_usage("'{}': is no name of a file to write", target_.string());
   std::error_code ignored;
+  // A link is followed: what it points to is replaced, as with any other program that writes there.
+  if (std::filesystem::is_symlink(target_, ignored) && std::filesystem::exists(target_, ignored))
+    target_ = std::filesystem::canonical(target_);
   const auto status = std::filesystem::status(target_, ignored);
   if (std::filesystem::is_directory(status)) bad_usage("{}: is a folder, can't be written as a file", target_.string());
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
     bad_usage("{}: is not a regular file, can't be replaced", target_.string());
   static std::atomic<int> counter{0};
   temporary_ = target_;
-  temporary_.replace_filename(fmt::format(".{}.{}.{}.part", target_.filename().string(), ::getpid(), counter++));
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  temporary_.replace_filename(fmt::format(".consonant.{}.{}.part", ::getpid(), counter++));  // short enough for any
+  const std::filesystem::path folder = target_.has_parent_path() ? target_.parent_path() : ".";
+  fd_ = ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  named_ = fd_ < 0;
+  if (named_) fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) fail(target_, "can't be written");
 }
 
 AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(temporary_.c_str());
+  if (named_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::flush() {
@@ -77,6 +84,12 @@ int AtomicFile::descriptor() {
 void AtomicFile::commit() {
   flush();
   if (::fsync(fd_) != 0) fail(target_, "can't be written");
+  if (!named_) {
+    const std::string self = fmt::format("/proc/self/fd/{}", fd_);
+    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)
+      fail(target_, "can't be put in place");
+    named_ = true;
+  }
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "can't be put in place");
   ::close(fd_);
   fd_ = -1;

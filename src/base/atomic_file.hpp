@@ -10,8 +10,9 @@
 
 namespace consonant {
 
-// A file being written under a temporary name beside its target. `commit` gives it the target's name; without it
-// nothing of the target changes and the temporary file is removed.
+// A file being written beside its target. `commit` gives it the target's name; without it nothing of the target
+// changes. Where the file system can hold a file without a name, nothing stays behind even if the process is killed;
+// elsewhere the file has a temporary name, which the destructor removes.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path target);
@@ -36,6 +37,7 @@ class AtomicFile {
   std::vector<std::byte> pending_;
   int64_t written_ = 0;
   int fd_ = -1;
+  bool named_ = false;  // there is a temporary file to be removed
 };
 
 }  // namespace consonant

@@ -17,11 +17,11 @@ inline double seconds_since(Clock::time_point start) {
 class Deadline {
  public:
   Deadline() = default;
-  // What is too far away for the clock to count, thirty years and more, is as good as thirty years.
   static Deadline after(double seconds) {
+    constexpr double century = 3e9;  // the clock counts nanoseconds in 64 bits: more than about 290 years would wrap
     Deadline d;
-    const std::chrono::duration<double> wait(std::min(seconds, 1e9));
-    d.at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
+    d.at_ = Clock::now() +
+            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, century)));
     d.set_ = true;
     return d;
   }

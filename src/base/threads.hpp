@@ -18,6 +18,8 @@ int usable_cores();
 // waits for a worker that took nothing. Workers look for new work for some microseconds, then sleep.
 class ThreadPool {
  public:
+  static constexpr int most = 1024;  // threads, that callers may ask for
+
   explicit ThreadPool(int threads);  // wrong usage for none; a failure if the system refuses so many
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/threads.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "engine/memory_info.hpp"
@@ -148,7 +149,7 @@ Action add_bench(CLI::App& program) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("N,...")
-      ->check(whole_number(1, 1024));
+      ->check(whole_number(1, ThreadPool::most));
   app.add_option("--prompt", command->options.prompt, "Tokens of the prompt")->check(positive)->capture_default_str();
   app.add_option("--gen", command->options.generate, "Tokens generated")->check(positive)->capture_default_str();
   app.add_option("--depth", command->options.depth, "Positions that the cache holds beforehand")

@@ -55,7 +55,7 @@ Action add_convert(CLI::App& program) {
                  "KEY=TYPE:VALUE in place of the input's metadata; may be repeated");
   app.add_option("--threads", command->threads, "CPU threads; default: one a core that this process may use")
       ->type_name("N")
-      ->check(whole_number(1, 4096));
+      ->check(whole_number(1, ThreadPool::most));
   return [command](World& world) { return command->run(world); };
 }
 

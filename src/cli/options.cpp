@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/threads.hpp"
 #include "cli/models.hpp"
 
 namespace consonant {
@@ -76,7 +77,7 @@ void ModelOptions::add(CLI::App& app, bool required) {
       ->capture_default_str();
   app.add_option("--threads", engine.threads, "CPU threads; default: one a core that this process may use")
       ->type_name("N")
-      ->check(whole_number(1, 1024));
+      ->check(whole_number(1, ThreadPool::most));
   app.add_option("--precision", engine.precision, "auto, or f32: weights decoded, all sums and caches in float32")
       ->check(CLI::IsMember({"auto", "f32"}))
       ->capture_default_str();
@@ -123,7 +124,13 @@ void SamplingFlags::add(CLI::App& app) {
       ->group(group);
   app.add_option("--seed", seed, "Seed of the draws; default: a new one each time, reported by -v and --json")
       ->group(group)
-      ->check([](const std::string& text) { return text.starts_with("-") ? "has to be 0 or greater" : std::string(); });
+      ->check([](const std::string& text) {  // the library would take the greatest for what is greater
+        uint64_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        return error == std::errc() && end == text.data() + text.size()
+                   ? std::string()
+                   : "'" + text + "' has to be from 0 to 18446744073709551615";
+      });
 }
 
 SamplingOptions SamplingFlags::options() const {

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/atomic_file.hpp"
 #include "base/error.hpp"
-#include "formats/atomic_file.hpp"
 #include "formats/json.hpp"
 
 namespace consonant {

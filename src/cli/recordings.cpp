@@ -10,10 +10,10 @@
 #include <map>
 #include <set>
 
+#include "base/atomic_file.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "cli/output.hpp"
-#include "formats/atomic_file.hpp"
 
 namespace consonant {
 namespace {

@@ -69,7 +69,6 @@ int dispatch(const std::vector<std::string>& arguments, World& world) {
   std::vector<std::pair<CLI::App*, Action>> commands;
   for (Action (*add)(CLI::App&) : {add_generate, add_chat, add_transcribe, add_tokenize, add_verify, add_bench,
                                    add_inspect, add_convert, add_pull, add_doctor}) {
-    if (add == add_transcribe && !world.speech.load) continue;
     Action action = add(program);
     commands.emplace_back(program.get_subcommands([](CLI::App*) { return true; }).back(), std::move(action));
   }

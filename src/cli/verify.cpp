@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "cli/commands.hpp"
 #include "cli/files.hpp"
+#include "cli/models.hpp"
 #include "cli/options.hpp"
 
 namespace consonant {
@@ -17,12 +18,13 @@ namespace {
 
 struct Record {
   ModelOptions model;
-  std::optional<std::string> tokens, text;
+  std::optional<std::string> tokens, text, audio;
   std::vector<std::string> taps;
-  std::string output;
+  std::string output, language = "auto", task = "transcribe", prompt;
   int64_t steps = 0;
 
   std::string describe() const;
+  int run_speech(World& world) const;
   int run(World& world) const;
 };
 
@@ -34,11 +36,31 @@ std::string Record::describe() const {
   if (model.engine.context > 0) text += fmt::format(" --context {}", model.engine.context);
   for (const std::string& o : model.engine.override_kv) text += " --override-kv " + o;
   if (steps > 0) text += fmt::format(" --steps {}", steps);
+  if (audio) text += fmt::format(" --audio {} -l {} --task {}", *audio, language, task);
+  if (!prompt.empty()) text += " --prompt " + prompt;
   return text;
 }
 
+int Record::run_speech(World& world) const {
+  if (text) bad_usage("verify record: --audio and --text exclude each other");
+  if (steps > 0) bad_usage("verify record: --steps has no place with --audio, whose text ends by itself");
+  SpeechRecordOptions options;
+  if (tokens) options.tokens = parse_tokens(read_file(*tokens), *tokens);
+  options.transcribe.language = language;
+  options.transcribe.task = task == "translate" ? SpeechTask::translate : SpeechTask::transcribe;
+  options.transcribe.prompt = prompt;
+  options.taps = taps;
+  options.options_text = describe();
+  const std::unique_ptr<AudioInput> sound = world.speech.open(*audio, {});
+  const std::shared_ptr<Transcriber> transcriber = world.speech.load(resolve_model(model.path), model.engine);
+  world.speech.record(*transcriber, *sound, options, output);
+  log_verbose("{}: recorded, the positive control is bit-exact", output);
+  return 0;
+}
+
 int Record::run(World& world) const {
-  if (!tokens && !text) bad_usage("verify record: --tokens FILE or --text TEXT is needed");
+  if (audio) return run_speech(world);
+  if (!tokens && !text) bad_usage("verify record: --tokens FILE, --text TEXT or --audio FILE is needed");
   if (text) require_utf8(*text, "--text");
   RecordOptions options;
   if (tokens) options.tokens = parse_tokens(read_file(*tokens), *tokens);
@@ -164,6 +186,13 @@ Action add_verify(CLI::App& program) {
       record_app.add_option("--tokens", record->tokens, "Token ids from a file, separated by white space")
           ->type_name("FILE");
   record_app.add_option("--text", record->text, "Text, tokenised with BOS as the model wants it")->excludes(tokens);
+  record_app.add_option("--audio", record->audio, "Sound, for a speech model: its first window and what is said there")
+      ->type_name("FILE");
+  record_app.add_option("-l,--language", record->language, "Of --audio: what is spoken")->capture_default_str();
+  record_app.add_option("--task", record->task, "Of --audio: transcribe or translate")
+      ->check(CLI::IsMember({"transcribe", "translate"}))
+      ->capture_default_str();
+  record_app.add_option("--prompt", record->prompt, "Of --audio: text that might have come before");
   record_app.add_option("-o,--output", record->output, "The recording, a safetensors file")
       ->type_name("FILE")
       ->required();

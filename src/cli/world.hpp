@@ -25,6 +25,10 @@ struct Speech {
   std::function<std::unique_ptr<Microphone>()> open_microphone = consonant::open_microphone;
   std::function<std::string(const Transcript&, std::string_view)> format = format_transcript;
   std::function<const std::vector<std::string>&()> formats = transcript_formats;
+  std::function<void(Transcriber&, AudioInput&, const SpeechRecordOptions&, const std::string&)> record =
+      [](auto& transcriber, auto& audio, const auto& options, const auto& path) {
+        consonant::record(transcriber, audio, options, path);
+      };
 };
 
 // What the commands touch: the program gives them the real things, tests give them others.
@@ -36,7 +40,8 @@ struct World {
   std::function<BenchResult(Engine&, const BenchOptions&)> bench = run_bench;
   std::function<double(int)> bandwidth = measure_bandwidth;
   std::function<Placement(Engine&)> placement = placement_of;
-  std::function<void(Engine&, const RecordOptions&, const std::string&)> record = consonant::record;
+  std::function<void(Engine&, const RecordOptions&, const std::string&)> record =
+      [](auto& engine, const auto& options, const auto& path) { consonant::record(engine, options, path); };
   std::function<Comparison(const std::string&, const std::string&)> compare = consonant::compare;
   std::function<std::vector<KernelReport>(const std::string&, const std::string&)> verify_ops = consonant::verify_ops;
   Speech speech;

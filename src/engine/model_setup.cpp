@@ -40,7 +40,8 @@ ModelFile open_for(const std::string& path, const EngineOptions& options) {
 RunnerOptions runner_options_of(const EngineOptions& options) {
   RunnerOptions runner;
   runner.device = parse_device(options.device);
-  if (options.threads < 0 || options.threads > 1024) bad_usage("{} threads", options.threads);
+  if (options.threads < 0 || options.threads > ThreadPool::most)
+    bad_usage("{} threads, but they go from 1 to {} (0: one a core)", options.threads, ThreadPool::most);
   runner.threads = options.threads > 0 ? options.threads : usable_cores();
   runner.small_activations = options.precision == "auto";
   runner.kv = parse_kv(options);

@@ -2,14 +2,18 @@
 #include "engine/speech_engine.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "engine/model_setup.hpp"
 #include "engine/stop_reason.hpp"
+#include "formats/sha256.hpp"
+#include "tasks/languages.hpp"
 #include "tasks/subtitles.hpp"
 #include "tasks/whisper_transcribe.hpp"
+#include "tasks/whisper_window.hpp"
 
 namespace consonant {
 
@@ -114,6 +118,8 @@ int most_sequences(int width) { return 2 * width + 1; }
 
 SpeechEngine::SpeechEngine(const std::string& path, const EngineOptions& options) : file_(open_for(path, options)) {
   const auto start = Clock::now();
+  if (options.context != 0)
+    bad_usage("a context of {} tokens: a speech model's windows have their own", options.context);
   const std::string_view architecture = file_.meta->string("general.architecture");
   if (architecture != "whisper")
     bad_input("{}: the architecture '{}' doesn't transcribe; whisper does", file_.meta->source, architecture);
@@ -176,6 +182,46 @@ VadRunner& SpeechEngine::voice(const std::string& path) {
 std::vector<std::pair<std::string, double>> SpeechEngine::detect_language(AudioInput& audio) {
   SourceOfInput source(audio);
   return detect_speech_language({*runner_, vocabulary_, *tokenizer_}, source);
+}
+
+std::string SpeechEngine::sha256() const {
+  std::vector<std::filesystem::path> files = file_.files;
+  std::sort(files.begin(), files.end());
+  return sha256_of_files(files);
+}
+
+std::vector<int32_t> SpeechEngine::greedy_tokens(std::span<const float> samples, const TranscribeOptions& options) {
+  WindowDecoder decoder(*runner_, vocabulary_, *tokenizer_);
+  float peak = -std::numeric_limits<float>::infinity();
+  const int window = runner_->encode(samples, peak);
+  WindowSettings settings{.translate = options.task == SpeechTask::translate,
+                          .timestamps = options.timestamps,
+                          .beam = 1,
+                          .fallback = false};
+  if (vocabulary_.multilingual) {
+    const auto& known = vocabulary_.languages;
+    size_t index = 0;
+    if (options.language == "auto") {
+      const std::vector<double> probabilities = decoder.languages(window);
+      index = static_cast<size_t>(std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin());
+    } else {
+      index =
+          static_cast<size_t>(std::find(known.begin(), known.end(), language_code(options.language)) - known.begin());
+      if (index == known.size()) bad_usage("the model doesn't know the language \"{}\"", options.language);
+    }
+    settings.language = vocabulary_.first_language + static_cast<int32_t>(index);
+  }
+  std::vector<int32_t> context;
+  if (!options.prompt.empty()) {
+    context = tokenizer_->encode(" " + options.prompt, {.parse_special = false});
+    std::erase_if(context, [&](int32_t id) { return id >= vocabulary_.end; });
+  }
+  const WindowRequest request{window, context};
+  std::vector<int32_t> tokens = decoder.prompt(request, settings);
+  const auto texts = decoder.decode({&request, 1}, settings, [] { return true; });
+  runner_->forget(window);
+  tokens.insert(tokens.end(), texts->front().tokens.begin(), texts->front().tokens.end());
+  return tokens;
 }
 
 std::shared_ptr<Transcriber> Transcriber::load(const std::string& path, const EngineOptions& options) {

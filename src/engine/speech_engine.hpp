@@ -29,6 +29,9 @@ class SpeechEngine final : public Transcriber {
   void cancel() noexcept override { cancelled_ = true; }
 
   WhisperRunner& runner() { return *runner_; }
+  std::string sha256() const;
+  // The prompt and what greedy decoding without fallback writes for a window with its margins.
+  std::vector<int32_t> greedy_tokens(std::span<const float> samples, const TranscribeOptions& options);
 
  private:
   VadRunner& voice(const std::string& path);

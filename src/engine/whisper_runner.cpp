@@ -254,6 +254,13 @@ WindowModel::Alignment WhisperRunner::align(int window, std::span<const int32_t>
   return result;
 }
 
+std::vector<Plan::Tap> WhisperRunner::planned_taps() {
+  std::vector<Plan::Tap> taps = program(Kind::encoder).plan().taps;
+  const std::vector<Plan::Tap>& more = program(Kind::decoder, 1, 1).plan().taps;
+  taps.insert(taps.end(), more.begin(), more.end());
+  return taps;
+}
+
 void WhisperRunner::watch(const std::vector<std::string>& globs) {
   watched_ = globs;
   programs_.clear();

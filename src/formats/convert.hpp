@@ -22,7 +22,8 @@ std::string conversion_types();
 std::vector<GgufTensorPlan> plan_conversion(const ModelFile& model, std::string_view type);
 
 // Writes `model` as a GGUF file. Tensors that are quantised already stay as they are or become f32, f16 or bf16: to
-// quantise twice loses accuracy that the original would have kept. `progress`, if given, hears of each tensor before it is written.
+// quantise twice loses accuracy that the original would have kept. `progress`, if given, hears of each tensor before it
+// is written.
 void convert_model(const ModelFile& model, const std::filesystem::path& out, std::string_view type, int threads = 1,
                    const std::function<void(size_t done, size_t all)>& progress = {});
 

@@ -47,6 +47,8 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   self->name_ = path.string();
   const auto size = static_cast<size_t>(status.st_size);
   void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (at == MAP_FAILED && errno == ENOMEM)
+    throw_error(Exit::memory, "{}: its {} bytes can't be mapped: {}", path.string(), size, reason(errno));
   if (at == MAP_FAILED) bad_input("{}: can't be mapped: {}", path.string(), reason(errno));
   self->bytes_ = {static_cast<const std::byte*>(at), size};
   self->mapped_ = true;

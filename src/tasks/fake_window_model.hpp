@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "audio/audio_source.hpp"
 #include "models/whisper_vocabulary.hpp"
 #include "tasks/window_model.hpp"
 #include "text/test_vocabulary.hpp"
@@ -50,6 +51,26 @@ inline Tokenizer fake_tokenizer() {
   }();
   return Tokenizer::load(*meta);
 }
+
+// Samples from memory.
+class FakeSource : public AudioSource {
+ public:
+  explicit FakeSource(std::vector<float> samples) : samples_(std::move(samples)) {}
+  int64_t read(std::span<float> to) override {
+    const size_t count = std::min(to.size(), samples_.size() - at_);
+    std::copy_n(samples_.begin() + static_cast<std::ptrdiff_t>(at_), count, to.begin());
+    at_ += count;
+    return static_cast<int64_t>(count);
+  }
+  int64_t length() const override { return static_cast<int64_t>(samples_.size()); }
+  const std::vector<std::string>& warnings() const override { return warnings_; }
+  std::string name() const override { return "fake.wav"; }
+
+ private:
+  std::vector<float> samples_;
+  std::vector<std::string> warnings_;
+  size_t at_ = 0;
+};
 
 class FakeWindowModel : public WindowModel {
  public:

@@ -79,7 +79,8 @@ std::vector<float> alignment_matrix(const WindowModel::Alignment& alignment, int
       const double s = scale[static_cast<size_t>(t)];
       for (size_t c = 0; c < wide; ++c) deviation[c] += (double(w[c]) * s - mean[c]) * (double(w[c]) * s - mean[c]);
     }
-    for (double& d : deviation) d = d > 0 ? std::sqrt(d / double(tokens)) : 1;
+    // Where all rows are the same but for rounding, none stands out.
+    for (double& d : deviation) d = d > 1e-20 * double(tokens) ? std::sqrt(d / double(tokens)) : 1;
     for (int64_t r = 0; r < rows; ++r) {
       const float* w = head + (first_row + r) * alignment.positions;
       const double s = scale[static_cast<size_t>(first_row + r)];

@@ -118,7 +118,8 @@ class Linear {
   // Rows first ... first + n of the output.
   std::vector<float> multiply(const Kernel& kernel, int64_t first, int64_t n, bool shuffled = false) {
     std::vector<float> y(static_cast<size_t>(n * p_.outputs) + 8, -1);
-    Node node{id(Op::linear)};
+    Node node;
+    node.op = id(Op::linear);
     node.attributes = LinearAttr{p_.bias, p_.residual};
     const Shape out{n, p_.outputs};
     const bool rows8 = !p_.plain;
@@ -169,7 +170,8 @@ class Linear {
 
   void quantize_x() {
     x8_.resize(static_cast<size_t>(p_.tokens * row_bytes(DType::q8_x, p_.k)));
-    Node node{id(Op::quantize)};
+    Node node;
+    node.op = id(Op::quantize);
     const View in[] = {view_of(x_.data(), DType::f32, {p_.tokens, p_.k})};
     const View out[] = {view_of(x8_.data(), DType::q8_x, {p_.tokens, p_.k})};
     run_kernel(quantize_cpu, {&node, in, out});

@@ -27,7 +27,8 @@ struct Quantized {
 
 Quantized quantized(const Kernel& kernel, const std::vector<float>& x, int64_t rows, int64_t k, int64_t stride) {
   Quantized out{std::vector<std::byte>(static_cast<size_t>(rows * ActivationRow::bytes(k, 1))), k};
-  Node node{id(Op::quantize)};
+  Node node;
+  node.op = id(Op::quantize);
   const Shape shape{rows, k};
   const View in[] = {{reinterpret_cast<std::byte*>(const_cast<float*>(x.data())), DType::f32, shape, {stride, 1}}};
   const View to[] = {{out.bytes.data(), DType::q8_x, shape, {k, 1}}};

@@ -19,7 +19,8 @@ namespace {
 std::vector<float> gathered(const Kernel& kernel, const View& x, const std::vector<int32_t>& index) {
   const auto n = static_cast<int64_t>(index.size());
   std::vector<float> y(index.size() * static_cast<size_t>(x.last()));
-  const Node node{id(Op::rows)};
+  Node node;
+  node.op = id(Op::rows);
   const View in[] = {x, {reinterpret_cast<std::byte*>(const_cast<int32_t*>(index.data())), DType::i32, {n}, {1}}};
   const View out[] = {{reinterpret_cast<std::byte*>(y.data()), DType::f32, {n, x.last()}, {x.last(), 1}}};
   const Args args{&node, in, out};
