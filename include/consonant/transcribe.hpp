@@ -73,7 +73,7 @@ struct TranscribeOptions {
   bool timestamps = true;   // let the model write segment times; off: one segment a window
   bool word_times = false;  // times and probabilities of words
   bool vad = false;         // leave out what isn't speech, before it reaches the model
-  std::string vad_model;    // of `vad`: path of the weights; empty: silero-vad in the cache
+  std::string vad_model;    // of `vad`: path of Silero VAD's weights
   double deadline = 0;      // seconds; 0: none
   uint64_t seed = 0;        // of sampling
 };

@@ -158,9 +158,25 @@ Transcript SpeechEngine::transcribe(AudioInput& audio, const TranscribeOptions& 
     inner.on_segment = [&](const TimedSegment& segment) { return callbacks.on_segment(to_public(segment)); };
   inner.on_progress = callbacks.on_progress;
   SourceOfInput source(audio);
+  if (options.vad) speech.voice = &voice(options.vad_model);
   Transcript transcript = to_public(transcribe_speech({*runner_, vocabulary_, *tokenizer_}, source, speech, inner));
   transcript.timings.load_s = load_seconds_;
   return transcript;
+}
+
+// Loaded when it is first asked for, and kept. One thread: its steps are shorter than it takes to wake others.
+VadRunner& SpeechEngine::voice(const std::string& path) {
+  if (path.empty()) bad_usage("to leave out what isn't speech takes the weights of Silero VAD: vad_model is empty");
+  if (voice_path_ != path) {
+    RunnerOptions options;
+    options.device = runner_->device();
+    options.threads = 1;
+    voice_.reset();
+    voice_path_.clear();
+    voice_ = std::make_unique<VadEngine>(path, options);
+    voice_path_ = path;
+  }
+  return voice_->runner();
 }
 
 std::vector<std::pair<std::string, double>> SpeechEngine::detect_language(AudioInput& audio) {

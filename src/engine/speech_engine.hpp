@@ -7,6 +7,7 @@
 #include <string>
 
 #include "consonant/transcribe.hpp"
+#include "engine/vad_runner.hpp"
 #include "engine/whisper_runner.hpp"
 #include "formats/model_file.hpp"
 #include "models/whisper_vocabulary.hpp"
@@ -33,12 +34,16 @@ class SpeechEngine final : public Transcriber {
   std::vector<int32_t> greedy_tokens(std::span<const float> samples, const TranscribeOptions& options);
 
  private:
+  VadRunner& voice(const std::string& path);
+
   ModelFile file_;
   std::optional<Weights> weights_;
   std::optional<Whisper> model_;
   WhisperVocabulary vocabulary_;
   std::optional<Tokenizer> tokenizer_;
   std::unique_ptr<WhisperRunner> runner_;
+  std::unique_ptr<VadEngine> voice_;
+  std::string voice_path_;  // of what it was loaded from
   ModelInfo info_;
   double load_seconds_ = 0;
   std::atomic<bool> cancelled_ = false;

@@ -52,6 +52,7 @@ class WhisperRunner final : public WindowModel {
   std::vector<Plan::Tap> planned_taps();  // of the encoder and of a decoder's step
 
   const Whisper& model() const { return model_; }
+  DeviceKind device() const { return options_.device; }
   ThreadPool& pool() { return *pool_; }
   void use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }
   int64_t weight_bytes() const { return weights_.bytes(); }

@@ -9,6 +9,7 @@
 #include "formats/gguf.hpp"
 #include "formats/hf_folder.hpp"
 #include "formats/mapped_file.hpp"
+#include "formats/silero.hpp"
 
 namespace consonant {
 
@@ -50,6 +51,7 @@ ModelFile open_model(const std::filesystem::path& path) {
                 path.string());
     return open_ct2_folder(path.parent_path().empty() ? "." : path.parent_path());
   }
+  if (is_silero_vad(*file)) return open_silero_vad(path);
   if (path.extension() == ".safetensors")
     bad_input("{}: holds tensors alone; name the folder, which holds config.json too", path.string());
   bad_input(

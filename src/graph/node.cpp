@@ -143,6 +143,16 @@ Tensor merge_heads(Tensor x, Location at) {
   return view("merge_heads", x, sizes, strides, 2, 0, at);
 }
 
+Tensor split_rows(Tensor x, int64_t groups, Location at) {
+  const Shape& s = x.shape();
+  if (s.rank() != 2 || s.axis() != Axis::fixed || groups < 1 || s[0] % groups != 0)
+    shape_error("split_rows", fmt::format("x [time, n] of a fixed size in {} groups", groups), {x}, at);
+  const Output& o = output_of(x);
+  const int64_t time = s[0] / groups;
+  const int64_t sizes[] = {groups, time, s[1]}, strides[] = {time * o.strides[0], o.strides[0], o.strides[1]};
+  return view("split_rows", x, sizes, strides, 3, 0, at);
+}
+
 Tensor unfold(Tensor x, int64_t kernel, int64_t stride, Location at) {
   const Shape& s = x.shape();
   const Output& o = output_of(x);

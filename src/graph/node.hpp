@@ -116,6 +116,8 @@ class Scope {
 // Views: no work, the same storage seen otherwise. Splitting heads: [token, head * dim] -> [token, head, dim].
 Tensor split_heads(Tensor x, int64_t heads, Location at = Location::current());
 Tensor merge_heads(Tensor x, Location at = Location::current());
+// Rows in groups: [group * time, n] -> [group, time, n]. x must be of a fixed size.
+Tensor split_rows(Tensor x, int64_t groups, Location at = Location::current());
 // Overlapping windows over rows: [time, n] -> [(time - kernel) / stride + 1, kernel * n], whose row t is rows t *
 // stride to t * stride + kernel - 1 one after another. x must be dense and of a fixed size.
 Tensor unfold(Tensor x, int64_t kernel, int64_t stride, Location at = Location::current());

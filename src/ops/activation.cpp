@@ -55,12 +55,26 @@ HWY_INLINE V gelu_erf(D d, V x) {
   return hn::Sub(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Zero(d)), x), tail);
 }
 
+// A comparison, since the maximum of 0 and what is no number may be either.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V relu(D d, V x) {
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V sigmoid(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  return hn::Div(one, hn::Add(one, saturated_exp(d, hn::Neg(x))));
+}
+
 template <Activation f, class D>
 HWY_INLINE void vector_at(D d, const float* x, const float* b, float* y) {
   auto v = hn::LoadU(d, x);
   if constexpr (f == Activation::silu) v = silu(d, v);
   if constexpr (f == Activation::gelu) v = gelu(d, v);
   if constexpr (f == Activation::gelu_erf) v = gelu_erf(d, v);
+  if constexpr (f == Activation::relu) v = relu(d, v);
+  if constexpr (f == Activation::sigmoid) v = sigmoid(d, v);
   if (b) v = hn::Mul(v, hn::LoadU(d, b));
   hn::StoreU(v, d, y);
 }
@@ -88,6 +102,10 @@ void activate_rows(Activation f, const float* x, const float* b, float* y, int64
       return activate_row<Activation::gelu>(x, b, y, n);
     case Activation::gelu_erf:
       return activate_row<Activation::gelu_erf>(x, b, y, n);
+    case Activation::relu:
+      return activate_row<Activation::relu>(x, b, y, n);
+    case Activation::sigmoid:
+      return activate_row<Activation::sigmoid>(x, b, y, n);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "tasks/segment_rule.hpp"
 #include "tasks/sound_levels.hpp"
 #include "tasks/sound_window.hpp"
+#include "tasks/vad.hpp"
 #include "tasks/whisper_transcribe.hpp"
 #include "tasks/whisper_window.hpp"
 
@@ -43,6 +45,18 @@ class SpeechRun {
     void forget();
   };
 
+  // A word, its tokens in the text of its window, [first, last).
+  struct Word {
+    TimedWord timed;
+    size_t first, last;
+  };
+  // A segment to be, its text tokens in the text of its window, and the times that it must keep within.
+  struct Part {
+    TimedSegment segment;
+    size_t first, last;
+    double low = 0, high = std::numeric_limits<double>::infinity();
+  };
+
   bool go_on();
   bool next_sound(int64_t& at, Piece& piece);
   void encode(Piece& piece, std::span<const float> samples);
@@ -62,7 +76,11 @@ class SpeechRun {
   bool repeats(const WindowText& text) const;
   void accept(const Piece& piece, const WindowText& text, const WindowCut& cut);
   std::vector<TimedSegment> timed(const Piece& piece, const WindowText& text, const WindowCut& cut);
-  void add_words(const Piece& piece, const WindowCut& cut, std::vector<TimedSegment>& segments);
+  std::vector<Word> words_of(const Piece& piece, const WindowCut& cut);
+  bool spans_cut(const TimedSegment& segment) const;
+  std::vector<Part> split_at_cuts(std::vector<Part> parts, std::span<const Word> words) const;
+  TimedSegment in_recording(TimedSegment segment) const;
+  double recording_time(int64_t at) const;
   void trim(const Piece& piece, double& start, double& end) const;
   void emit(TimedSegment segment, double limit);
   void remember(const WindowText& text, const WindowCut& cut);
@@ -74,6 +92,7 @@ class SpeechRun {
   const SpeechOptions& options_;
   const SpeechCallbacks& callbacks_;
   WindowDecoder decoder_;
+  std::optional<SpeechOnlySource> speech_;  // what the windows see, and all times but the result's are of
   SoundWindow sound_;
   WindowSettings settings_;
   TimedTranscript result_;

@@ -74,7 +74,7 @@ void SpeechRun::trim(const Piece& piece, double& start, double& end) const {
   if (last && to - *last >= long_tail) end = std::max(start, origin + double(*last + 10) * frame);
 }
 
-void SpeechRun::add_words(const Piece& piece, const WindowCut& cut, std::vector<TimedSegment>& segments) {
+std::vector<SpeechRun::Word> SpeechRun::words_of(const Piece& piece, const WindowCut& cut) {
   const WhisperVocabulary& v = parts_.vocabulary;
   std::vector<int32_t> text;
   std::vector<size_t> breaks;
@@ -82,7 +82,7 @@ void SpeechRun::add_words(const Piece& piece, const WindowCut& cut, std::vector<
     breaks.push_back(text.size());
     text.insert(text.end(), s.tokens.begin(), s.tokens.end());
   }
-  if (text.empty()) return;
+  if (text.empty()) return {};
   WindowSettings plain = settings_;
   plain.timestamps = false;
   std::vector<int32_t> tokens = decoder_.prompt({piece.window, {}}, plain);
@@ -95,9 +95,8 @@ void SpeechRun::add_words(const Piece& piece, const WindowCut& cut, std::vector<
   const auto matrix = alignment_matrix(alignment, first_row, rows, columns);
   const auto enters = enter_columns(matrix, rows, columns);
   const double origin = double(piece.at) / rate;
-  size_t segment = 0;
+  std::vector<Word> words;
   for (WordSpan& word : split_words(text, parts_.tokenizer, result_.language, breaks)) {
-    while (segment + 1 < breaks.size() && breaks[segment + 1] <= word.first) ++segment;
     TimedWord timed{std::move(word.text), origin + double(enters[word.first]) * step_s,
                     origin + double(enters[word.last]) * step_s, 0};
     for (size_t k = word.first; k < word.last; ++k) {
@@ -105,13 +104,15 @@ void SpeechRun::add_words(const Piece& piece, const WindowCut& cut, std::vector<
     }
     timed.probability /= double(word.last - word.first);
     trim(piece, timed.start, timed.end);
-    segments[segment].words.push_back(std::move(timed));
+    words.push_back({std::move(timed), word.first, word.last});
   }
+  return words;
 }
 
 std::vector<TimedSegment> SpeechRun::timed(const Piece& piece, const WindowText& text, const WindowCut& cut) {
   const double origin = double(piece.at) / rate;
-  std::vector<TimedSegment> segments;
+  std::vector<Part> parts;
+  size_t token = 0;
   for (const WindowSegment& s : cut.segments) {
     TimedSegment segment;
     segment.start = origin + double(s.start) * step_s, segment.end = origin + double(s.end) * step_s;
@@ -119,15 +120,27 @@ std::vector<TimedSegment> SpeechRun::timed(const Piece& piece, const WindowText&
     segment.tokens = s.all_tokens;
     segment.avg_logprob = text.avg_logprob, segment.no_speech_prob = text.no_speech_prob;
     segment.compression_ratio = text.compression_ratio, segment.temperature = text.temperature;
-    segments.push_back(std::move(segment));
+    parts.push_back({std::move(segment), token, token + s.tokens.size()});
+    token += s.tokens.size();
   }
-  if (options_.word_times) add_words(piece, cut, segments);
-  for (TimedSegment& s : segments) {
-    if (!s.words.empty()) {
-      s.start = s.words.front().start, s.end = s.words.back().end;
-    } else {
-      trim(piece, s.start, s.end);
+  const bool cuts = std::any_of(parts.begin(), parts.end(), [this](const Part& p) { return spans_cut(p.segment); });
+  std::vector<Word> words;
+  if (options_.word_times || cuts) words = words_of(piece, cut);
+  if (cuts) parts = split_at_cuts(std::move(parts), words);
+  std::vector<TimedSegment> segments;
+  size_t word = 0;
+  for (Part& p : parts) {
+    for (; word < words.size() && words[word].first < p.last; ++word) {
+      if (!options_.word_times) continue;
+      TimedWord& w = p.segment.words.emplace_back(std::move(words[word].timed));
+      w.start = std::clamp(w.start, p.low, p.high), w.end = std::clamp(w.end, p.low, p.high);
     }
+    if (!p.segment.words.empty()) {
+      p.segment.start = p.segment.words.front().start, p.segment.end = p.segment.words.back().end;
+    } else {
+      trim(piece, p.segment.start, p.segment.end);
+    }
+    segments.push_back(std::move(p.segment));
   }
   return segments;
 }
@@ -144,7 +157,7 @@ void SpeechRun::emit(TimedSegment segment, double limit) {
     at = w.end = place(w.end, w.start, segment.end);
   }
   last_end_ = segment.end;
-  result_.segments.push_back(std::move(segment));
+  result_.segments.push_back(in_recording(std::move(segment)));
   if (callbacks_.on_segment && !callbacks_.on_segment(result_.segments.back())) result_.stop = Stop::cancelled;
 }
 

@@ -49,7 +49,8 @@ SpeechRun::SpeechRun(const WhisperParts& parts, AudioSource& source, const Speec
       options_(options),
       callbacks_(callbacks),
       decoder_(parts.model, parts.vocabulary, parts.tokenizer),
-      sound_(source, parts.model.window_samples(), parts.model.margin_samples()),
+      speech_(options.voice == nullptr ? std::nullopt : std::make_optional<SpeechOnlySource>(source, *options.voice)),
+      sound_(speech_ ? *speech_ : source, parts.model.window_samples(), parts.model.margin_samples()),
       peak_(-std::numeric_limits<float>::infinity()) {
   check(options);
   settings_ = {.translate = options.translate,
@@ -100,9 +101,8 @@ bool SpeechRun::go_on() {
 
 void SpeechRun::progress(int64_t at) {
   if (!callbacks_.on_progress) return;
-  const int64_t all = source_.length() >= 0 ? std::max(source_.length(), sound_.read()) : -1;
-  const double done = double(std::min(at, sound_.read())) / rate;
-  callbacks_.on_progress(done, all < 0 ? -1 : double(all) / rate);
+  const double all = source_.length() >= 0 ? double(source_.length()) / rate : -1, done = recording_time(at);
+  callbacks_.on_progress(done, all < 0 ? -1 : std::max(all, done));
 }
 
 // Moves `at` to the next window that may hold speech; false at the end.
@@ -271,7 +271,7 @@ TimedTranscript SpeechRun::run() {
   }
   const auto& warnings = source_.warnings();
   result_.warnings.insert(result_.warnings.begin(), warnings.begin(), warnings.end());
-  result_.duration = double(sound_.read()) / rate;
+  result_.duration = double(speech_ ? speech_->taken() : sound_.read()) / rate;
   for (const TimedSegment& s : result_.segments) result_.text += s.text;
   result_.timings.audio_s = result_.duration;
   result_.timings.wall_s = seconds_since(start);

@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "models/whisper_vocabulary.hpp"
 #include "tasks/transcript.hpp"
+#include "tasks/voice_model.hpp"
 #include "tasks/window_model.hpp"
 #include "text/tokenizer.hpp"
 
@@ -30,6 +31,7 @@ struct SpeechOptions {
   bool timestamps = true;
   bool word_times = false;
   uint64_t seed = 0;
+  VoiceModel* voice = nullptr;  // leaves out what it hears no speech in; times stay the recording's
   Deadline deadline;
   const std::atomic<bool>* cancelled = nullptr;
 };
@@ -55,6 +57,9 @@ struct WhisperParts {
 // text is dropped where the model doubts that there is speech and its text is improbable, and where it says what it
 // said before without being sure. A text that comes again is first decoded anew without the context that may have
 // brought it.
+//
+// With a model of the voice the windows are filled with speech alone. No segment spans what was left out, and without
+// any speech the Whisper model isn't run.
 //
 // Ends for any input: a window's text is bounded, and of two windows one at least moves on by two seconds.
 // Wrong usage for a language that the model doesn't know and for options outside their ranges.

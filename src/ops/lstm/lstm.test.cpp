@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/lstm/lstm.hpp"
+
+#include <hwy/targets.h>
+
+#include <cmath>
+
+#include "ops/test_support.hpp"
+
+namespace consonant {
+namespace {
+
+using namespace testing_ops;
+
+double logistic(double x) { return 1 / (1 + std::exp(-x)); }
+
+// One unit, no recurrence: the gates are the input's alone, in the order i, f, g, o.
+TEST(Lstm, HasItsGatesInTheUsualOrder) {
+  const double c = logistic(3) * 0.25 + logistic(2) * std::tanh(0.5);
+  expect_near(
+      [](CaseBuilder& b) {
+        return lstm(b.numbers("x", {1, 4}, {1, 2, 0.25f, -2}), b.numbers("w", {4, 1}, {0}),
+                    b.numbers("b", {4}, {1, 1, 0.25f, 1}), b.numbers("state", {2, 1}, {0.5f, 0.25f}))
+            .first;
+      },
+      {static_cast<float>(logistic(-1) * std::tanh(c))});
+}
+
+// Two units; unit 0 sees unit 1 through g, and unit 1 nothing.
+TEST(Lstm, FeedsItsOutputBack) {
+  const Build build = [](CaseBuilder& b) {
+    return lstm(b.numbers("x", {2, 8}, {0, 0, 0, 0, 0, 1, 0, 0}),
+                b.numbers("w", {8, 2}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0}), b.numbers("b", {8}, {0}),
+                b.numbers("state", {2, 2}, {0}))
+        .first;
+  };
+  const double c1 = 0.5 * std::tanh(1), h1 = 0.5 * std::tanh(c1);
+  const double c1b = 0.5 * c1 + 0.5 * std::tanh(1), h1b = 0.5 * std::tanh(c1b);
+  const double c0b = 0.5 * std::tanh(3 * h1), h0b = 0.5 * std::tanh(c0b);
+  expect_near(build, {0, static_cast<float>(h1), static_cast<float>(h0b), static_cast<float>(h1b)});
+}
+
+TEST(Lstm, RefusesAStateOfAnotherSize) {
+  EXPECT_THAT(
+      refusal_of([](CaseBuilder& b) {
+        return lstm(b.values("x", {2, 8}), b.values("w", {8, 2}), b.vector("b", 8), b.values("state", {2, 3})).first;
+      }),
+      HasSubstr("lstm: wants x [time, 4 n] of a fixed size, w [4 n, n], b [4 n] and state [2, n]"));
+}
+
+TEST(Lstm, AgreesOnEveryInstructionSet) {
+  ThreadPool pool(1);
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    CaseBuilder probe;
+    const Tensor y = lstm(probe.values("x", {1, 4}), probe.matrix("w", DType::f32, 4, 1), probe.vector("b", 4),
+                          probe.values("state", {2, 1}))
+                         .first;
+    const SweepResult result = sweep(*choose_kernel(*y.node, DeviceKind::cpu).kernel, pool);
+    for (const std::string& fault : result.faults) ADD_FAILURE() << fault;
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+}  // namespace
+}  // namespace consonant
