@@ -123,7 +123,8 @@ std::shared_ptr<Transcriber> TranscribeFlags::load(World& world, TranscribeOptio
     for (char& c : wanted)
       if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
     const std::vector<std::string> known = transcriber->languages();
-    if (wanted.size() <= 3 && wanted != "auto" && std::find(known.begin(), known.end(), wanted) == known.end())
+    if (known.size() > 1 && wanted.size() <= 3 && wanted != "auto" &&
+        std::find(known.begin(), known.end(), wanted) == known.end())
       bad_usage("-l {}: there is no such language", options.language);
     if (wanted != "auto" && wanted != "en" && wanted != "english")
       log_warning("-l {}: this model knows English only; going on with en", options.language);
