@@ -54,6 +54,7 @@ class Cli : public testing::Test {
 
   World make_world(int out_fd, int in_fd) {
     World world{Output(out_fd), in_fd};
+    world.speech.holds_speech = [](const std::string&) { return false; };
     world.load = [this](const std::string& path, const EngineOptions& options) {
       state->loaded_path = path;
       state->loaded = options;
@@ -471,8 +472,7 @@ TEST_F(Cli, VerifyRecordTakesTokensOrText) {
 }
 
 TEST_F(Cli, VerifyCompareExitsSevenOnDisagreement) {
-  comparison.worst_cosine = 0.5;
-  comparison.decisions = 3;
+  comparison.worst_cosine = 0.5, comparison.decisions = 3;
   comparison.nodes = {{"logits", "llama.cpp:7", 0.5, 1, 2, 1, false}};
   EXPECT_EQ(run({"verify", "compare", "a", "b"}), 0);
   EXPECT_THAT(text, HasSubstr("agree"));
@@ -482,8 +482,7 @@ TEST_F(Cli, VerifyCompareExitsSevenOnDisagreement) {
   EXPECT_THAT(text, HasSubstr("only one recording has them: 1 node, the first blk.0/add"));
   comparison.agree = false;
   comparison.disagreements = 1;
-  comparison.first_divergent_node = "logits";
-  comparison.source = "llama.cpp:7";
+  comparison.first_divergent_node = "logits", comparison.source = "llama.cpp:7";
   EXPECT_EQ(run({"verify", "compare", "a", "b"}), 7);
   EXPECT_THAT(text, HasSubstr("first node past tolerance: logits (llama.cpp:7)"));
   EXPECT_EQ(run({"verify", "compare", "a", "b", "--json"}), 7);
