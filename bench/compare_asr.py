@@ -13,7 +13,8 @@ With --against it exits 1 if consonant makes more errors than the best peer of t
 
 An engine is NAME:KIND. Kinds: of consonant `auto` and `f32` (its --precision); of faster-whisper CTranslate2's compute type; of
 whisper.cpp `f16`, the file as given. Another kind names a file beside the given one: `whisper.cpp:q8_0` runs ggml-base-q8_0.bin.
-A document that -o finds is added to: what it has of other models, clips, threads, beams or engines stays.
+A document that -o finds is added to: what it has of other models, threads, beams or engines stays, and with --keep what it has of
+these too, so that a long run can be taken up again.
 Manifest: {"clips": [{"name":, "duration_s":, "language":, "text":, "same_speech_as":}]}, the files beside it.
 """
 import argparse
@@ -233,7 +234,7 @@ def head_of(options, kind: str, title: str) -> dict:
     command = "bench/compare_asr.py " + ("--accuracy " if options.accuracy else "") + models
     if not options.accuracy:
         command += "".join(f" --clip {name}" for name in options.clip) + f" --rounds {options.rounds}"
-    command += "".join(f" --leave-out {name}" for name in options.leave_out)
+    command += " --leave-out ..." if options.leave_out else ""
     command += f" --threads {','.join(map(str, options.threads))} --beams {','.join(map(str, options.beams))}"
     return {"kind": kind, "title": title, "machine": options.machine, "command": command, "versions": options.versions,
             "date": datetime.date.today().isoformat()}
@@ -272,27 +273,30 @@ def texts(options, engine: Engine, model: Model, clips: list, setting: Setting):
             yield clip, None
 
 
+def known(clip: Clip) -> dict:
+    fields = {"language": clip.language, "counted": asr_score.counted(clip.language), "text": clip.text}
+    return fields | ({"copy_of": clip.copy_of} if clip.copy_of else {})
+
+
 def accuracy(options, clips: list) -> dict:
     head = head_of(options, "asr_accuracy", "Errors over the short clips, language given")
     head |= {"left_out": options.leave_out} if options.leave_out else {}
     document = Document(options.output, head, ("engine", "model", "beam"))
-    for clip in clips:
-        known = {"language": clip.language, "counted": asr_score.counted(clip.language), "text": clip.text}
-        document.clips[clip.name] = known | ({"copy_of": clip.copy_of} if clip.copy_of else {})
+    changed = {clip.name for clip in clips if document.clips.get(clip.name, known(clip)) != known(clip)}
+    document.clips |= {clip.name: known(clip) for clip in clips}
     for engine in options.engines:
         for model in options.model:
             wanted = [clip for clip in clips if clip.language == "en" or not model.name.endswith(".en")]
             for beam in options.beams:
-                found = {}
-                for clip, text in texts(options, engine, model, wanted, Setting(options.threads[0], beam)):
-                    found[clip.name] = None
-                    if text is not None:
-                        scored = asr_score.score(clip.text, text, clip.language)
-                        found[clip.name] = {"text": text} | scored
-                        if scored["edits"]:
-                            print(f"  {clip.name}: {scored['edits']} of {scored['units']}: {text}", file=sys.stderr)
-                document.put({"engine": engine.label, "model": model.name, "beam": beam, "found": found})
-                print(f"{engine.label}, {model.name}, beam {beam}: done", file=sys.stderr)
+                result = {"engine": engine.label, "model": model.name, "beam": beam, "found": {}}
+                if options.keep:
+                    old = document.results.get(document.key(result), result)["found"]
+                    result["found"] = {name: one for name, one in old.items() if name not in changed}
+                missing = [clip for clip in wanted if clip.name not in result["found"]]
+                for clip, text in texts(options, engine, model, missing, Setting(options.threads[0], beam)) if missing else ():
+                    result["found"][clip.name] = text if text is None else {"text": text} | asr_score.score(clip.text, text, clip.language)
+                    document.put(result)
+                    print(f"{engine.label}, {model.name}, beam {beam}, {clip.name}: {result['found'][clip.name]}", file=sys.stderr)
     return document.whole()
 
 
@@ -348,6 +352,7 @@ def arguments(argv: list) -> argparse.Namespace:
     parser.add_argument("--manifest", type=pathlib.Path, required=True)
     parser.add_argument("--clip", action="append", default=[], help="a clip of the manifest to measure; may be repeated")
     parser.add_argument("--leave-out", action="append", default=[], help="a clip that --accuracy doesn't run; may be repeated")
+    parser.add_argument("--keep", action="store_true", help="--accuracy: don't run again what the document of -o already has")
     parser.add_argument("--longest", type=float, default=60, help="seconds of a clip that --accuracy still calls short")
     parser.add_argument("--threads", type=counts, help="default: 1,2; with --accuracy: 1")
     parser.add_argument("--beams", type=counts, default=[1, 5])

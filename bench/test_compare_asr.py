@@ -174,6 +174,18 @@ class Compare(unittest.TestCase):
         self.assertEqual(document["clips"]["b.m4a"]["copy_of"], "a.wav")
         self.assertIsNone(document["results"][1]["found"]["b.m4a"])
 
+    def test_a_run_is_taken_up_again(self):
+        ours = ["--accuracy", "--beams", "1", "--engines", "consonant:auto", "-o", self.root / "e.json"]
+        for more in (["--leave-out", "b.m4a"], ["--keep"], ["--keep"], []):
+            self.assertEqual(self.run_it(*ours, *more)[0], 0)
+        self.assertEqual([pathlib.Path(call[-1]).name for call in self.log()], ["a.wav", "c.wav", "b.m4a", "a.wav", "b.m4a", "c.wav"])
+        self.write("manifest.json", {"clips": [MANIFEST["clips"][0] | {"text": "Hens"}, *MANIFEST["clips"][1:]]})
+        self.assertEqual(self.run_it(*ours, "--keep")[0], 0)
+        self.assertEqual([pathlib.Path(call[-1]).name for call in self.log()[6:]], ["a.wav"])
+        document = json.loads((self.root / "e.json").read_text())
+        self.assertEqual(document["results"][0]["found"]["a.wav"]["units"], 1)
+        self.assertNotIn("left_out", document)
+
     def test_accuracy_of_an_english_model_and_of_other_kinds(self):
         code, _, err = self.run_it("--accuracy", "--beams", "1", "--engines", "consonant:f32,whisper.cpp:q8_0", "--leave-out", "b.m4a",
                                    model="tiny.en")

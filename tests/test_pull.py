@@ -385,7 +385,7 @@ class Hub(Case):
     def test_a_name_of_the_catalogue(self):
         self.assertIn("whisper-large-v3-turbo", self.pull("--list")[0])
         self.repository("openai/whisper-base", self.WHISPER)
-        self.assertEqual(self.pull("whisper-base")[0], f"{self.models}/whisper-base\n")
+        self.assertEqual(self.pull("whisper-base")[0], f"{self.models}/openai/whisper-base\n")
 
     def test_a_folder_has_its_name_only_when_it_is_whole(self):
         self.repository("a/b", self.WHISPER)

@@ -83,7 +83,8 @@ def comparison(document: dict, source: str) -> str:
 
 
 def headed(document: dict, body: str, title: str = "") -> str:
-    return f"**{title or document['title']}** ({document['machine']}; `{document['command']}`)\n\n{body}"
+    made = "; ".join(filter(None, (document["machine"], document.get("versions"), f"`{document['command']}`")))
+    return f"**{title or document['title']}** ({made})\n\n{body}"
 
 
 def each_measured(root: pathlib.Path, render_one) -> str:

@@ -71,7 +71,7 @@ class Render(unittest.TestCase):
         return {"wall_s": wall, "wall_s_min": wall, "wall_s_max": wall, "peak_mb": 100.0, "wer": 0.0} | more
 
     def test_speech_is_in_both_pages(self):
-        head = {"title": "T", "machine": "box", "command": "x"}
+        head = {"title": "T", "machine": "box", "command": "x", "versions": "other 1.2"}
         lines = [{"model": model, "clip": "a", "seconds": 10.0, "threads": 1, "beam": 1,
                   "engines": {"consonant auto": self.times(1.0), "other f16": self.times(wall)}}
                  for model, wall in (("m1", 2.0), ("m2", 3.0), ("m3", 2.5))]
@@ -86,6 +86,7 @@ class Render(unittest.TestCase):
         page = (self.root / "docs/performance.md").read_text()
         self.assertEqual([f"| m{n} | a |" in page for n in (1, 2, 3)], [True] * 3)
         self.assertEqual([f"| m{n} | a |" in self.readme() for n in (1, 2, 3)], [True, True, False])
+        self.assertIn("**T** (box; other 1.2; `x`)\n", page)
         self.assertIn("| best | m2 |", self.readme())
         self.assertIn("| m1 | greedy | consonant auto | 1 | 0.0% (0 of 4) |", page)
         self.assertIn("| m1 | greedy | other f16 | 1 | 25.0% (1 of 4) |", page)

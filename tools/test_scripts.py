@@ -104,6 +104,7 @@ class Options(unittest.TestCase):
 
     def test_a_model_that_is_not_there(self):
         self.fails(3, "no such file", "./try.sh", "-m", "/nonexistent.gguf")
+        self.fails(3, "no such recording", "./try.sh", "/nonexistent.wav")
 
 
 if __name__ == "__main__":

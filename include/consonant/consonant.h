@@ -108,6 +108,87 @@ int consonant_generate(consonant_session* session, const int32_t* prompt, size_t
 /* Stops a running consonant_generate, from another thread or a signal handler. */
 void consonant_cancel(consonant_session* session);
 
+/* Speech to text. A transcriber belongs to one thread at a time, but for consonant_transcriber_cancel. */
+typedef struct consonant_transcriber consonant_transcriber;
+typedef struct consonant_transcript consonant_transcript;
+
+/* What is said between two times, in seconds from where the recording was read. The text ends in a zero too. Pointers
+ * are valid as long as the transcript; in a callback, until it returns. */
+typedef struct consonant_segment {
+  double start, end;
+  const char* text;
+  size_t text_length;
+  double avg_logprob, no_speech_prob;
+  const int32_t* tokens;
+  size_t token_count, word_count; /* words: if they were asked for */
+} consonant_segment;
+
+typedef struct consonant_word {
+  double start, end;
+  const char* text; /* with the space before it */
+  size_t text_length;
+  double probability;
+} consonant_word;
+
+typedef struct consonant_transcript_facts {
+  consonant_stop_reason stop_reason; /* of deadline and cancelled there are the segments so far */
+  const char* text;                  /* of all segments; valid as long as the transcript, as the language */
+  size_t text_length;
+  const char* language;
+  double language_probability, duration;
+  size_t segment_count;
+} consonant_transcript_facts;
+
+/* Called with each finished segment; anything but 0 stops. And between windows, with the seconds done and in all, which
+ * is -1 if it isn't known. */
+typedef int (*consonant_on_segment)(const consonant_segment* segment, void* user);
+typedef void (*consonant_on_progress)(double done, double all, void* user);
+
+typedef struct consonant_transcribe_options {
+  size_t size;          /* of this struct; set by consonant_transcribe_options_init */
+  const char* language; /* "en", "English"; "auto" (initially): what it sounds like */
+  int32_t translate;    /* into English */
+  const char* prompt;   /* text that might have come before; NULL: none */
+  int32_t beam;         /* 5; 1: greedy */
+  int32_t best_of;      /* 5: candidates when sampling */
+  int32_t fallback;     /* 1: repeated or improbable text is decoded again at higher temperatures */
+  int32_t context;      /* 1: a window's text is given to the next one */
+  int32_t batch;        /* 1: windows decoded together, without context */
+  int32_t word_times;
+  const char* vad_model;   /* Silero VAD's weights, to leave out what isn't speech; NULL: off */
+  double offset, duration; /* of a file, in seconds; -1 (initially): to its end */
+  double deadline;         /* seconds; 0: none */
+  uint64_t seed;
+  consonant_on_segment on_segment;
+  consonant_on_progress on_progress;
+  void* user; /* handed to them */
+} consonant_transcribe_options;
+
+void consonant_transcribe_options_init(consonant_transcribe_options* options);
+
+/* A Whisper model: Hugging Face or CTranslate2 folder, whisper.cpp file, GGUF file. `options` may be NULL. */
+consonant_transcriber* consonant_transcriber_load(const char* path, const consonant_engine_options* options);
+void consonant_transcriber_free(consonant_transcriber* transcriber);
+int consonant_transcriber_is_multilingual(const consonant_transcriber* transcriber);
+
+/* A recording to its end. Samples are mono, 16,000 a second, in -1 ... 1. `options` may be NULL. */
+consonant_transcript* consonant_transcribe_file(consonant_transcriber* transcriber, const char* path,
+                                                const consonant_transcribe_options* options);
+consonant_transcript* consonant_transcribe_samples(consonant_transcriber* transcriber, const float* samples,
+                                                   size_t count, const consonant_transcribe_options* options);
+
+/* Stops what the transcriber is doing, from another thread or a signal handler. */
+void consonant_transcriber_cancel(consonant_transcriber* transcriber);
+
+int consonant_transcript_info(const consonant_transcript* transcript, consonant_transcript_facts* facts);
+int consonant_transcript_segment(const consonant_transcript* transcript, size_t index, consonant_segment* segment);
+int consonant_transcript_word(const consonant_transcript* transcript, size_t segment, size_t index,
+                              consonant_word* word);
+/* As "txt", "srt", "vtt", "json", "csv" or "tsv"; `capacity` and `count` as above. */
+int consonant_transcript_format(const consonant_transcript* transcript, const char* format, char* text, size_t capacity,
+                                size_t* count);
+void consonant_transcript_free(consonant_transcript* transcript);
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,23 +8,19 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/threads.hpp"
+#include "cli/bench.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "engine/memory_info.hpp"
 
 namespace consonant {
-namespace {
 
-struct Spread {
-  double median = 0, min = 0, max = 0;
-};
-
-Spread spread_of(std::vector<double> values) {
-  if (values.empty()) return {};
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size(), half = n / 2;
-  return {n % 2 ? values[half] : (values[half - 1] + values[half]) / 2, values.front(), values.back()};
+bool reset_peak() {
+  std::ofstream file("/proc/self/clear_refs");
+  return bool(file << "5" << std::flush);
 }
+
+namespace {
 
 struct Measured {
   std::string model, device;
@@ -41,11 +37,6 @@ struct Measured {
 
 nlohmann::ordered_json to_json(const Measured& m) {
   nlohmann::ordered_json json;
-  const auto put = [&](const std::string& key, const Spread& s) {
-    json[key] = s.median;
-    json[key + "_min"] = s.min;
-    json[key + "_max"] = s.max;
-  };
   json["model"] = m.model;
   json["device"] = m.device;
   json["threads"] = m.bench.threads;
@@ -53,12 +44,12 @@ nlohmann::ordered_json to_json(const Measured& m) {
   json["gen"] = m.bench.generated;
   json["batch"] = m.bench.batch;
   json["depth"] = m.bench.depth;
-  put("prefill_tokens_per_s", m.prefill);
-  put("decode_tokens_per_s", m.decode);
-  put("time_to_first_token_ms", m.first_token);
-  put("load_ms", {m.load_ms, m.load_ms, m.load_ms});
+  put(json, "prefill_tokens_per_s", m.prefill);
+  put(json, "decode_tokens_per_s", m.decode);
+  put(json, "time_to_first_token_ms", m.first_token);
+  put(json, "load_ms", {m.load_ms, m.load_ms, m.load_ms});
   json["peak_bytes"] = m.peak_bytes;
-  put("decode_share_of_bandwidth", {m.share(m.decode.median), m.share(m.decode.min), m.share(m.decode.max)});
+  put(json, "decode_share_of_bandwidth", {m.share(m.decode.median), m.share(m.decode.min), m.share(m.decode.max)});
   json["launches_per_token"] = 0;  // the CPU has no queue to launch into or to wait for
   json["waits_per_token"] = 0;
   json["bandwidth_bytes_per_s"] = m.bandwidth;
@@ -67,6 +58,7 @@ nlohmann::ordered_json to_json(const Measured& m) {
 
 struct Bench {
   ModelOptions model;
+  AudioBench audio;
   BenchOptions options;
   std::vector<int> threads = {0};  // 0: the default
   bool json = false;
@@ -74,12 +66,6 @@ struct Bench {
   Measured measure(World& world, int threads) const;
   int run(World& world) const;
 };
-
-// Lets the kernel's high-water mark begin anew, so that each count of threads has its own.
-bool reset_peak() {
-  std::ofstream file("/proc/self/clear_refs");
-  return bool(file << "5" << std::flush);
-}
 
 Measured Bench::measure(World& world, int count) const {
   ModelOptions one = model;
@@ -115,6 +101,11 @@ std::string table(const std::vector<Measured>& results) {
 }
 
 int Bench::run(World& world) const {
+  if (!audio.audio.empty()) {
+    AudioBench one = audio;
+    one.threads = threads, one.repeat = options.repeat, one.json = json;
+    return one.run(world, model);
+  }
   std::vector<Measured> results;
   for (const int count : threads) {
     if (count < 0 || (count == 0 && threads.size() > 1)) bad_usage("--threads {}: has to be 1 or greater", count);
@@ -150,12 +141,23 @@ Action add_bench(CLI::App& program) {
       ->allow_extra_args(false)
       ->type_name("N,...")
       ->check(whole_number(1, ThreadPool::most));
-  app.add_option("--prompt", command->options.prompt, "Tokens of the prompt")->check(positive)->capture_default_str();
-  app.add_option("--gen", command->options.generate, "Tokens generated")->check(positive)->capture_default_str();
+  CLI::Option* prompt = app.add_option("--prompt", command->options.prompt, "Tokens of the prompt");
+  CLI::Option* gen = app.add_option("--gen", command->options.generate, "Tokens generated");
+  for (CLI::Option* option : {prompt, gen}) option->check(positive)->capture_default_str();
   app.add_option("--depth", command->options.depth, "Positions that the cache holds beforehand")
       ->check(counts)
       ->capture_default_str();
   app.add_option("--batch", command->options.batch, "Sequences at once")->check(positive)->capture_default_str();
+  CLI::Option* audio =
+      app.add_option("--audio", command->audio.audio, "Transcribe this recording, with a speech model");
+  audio->type_name("FILE")->excludes(prompt)->excludes(gen);
+  app.add_option("-l,--language", command->audio.language, "Of --audio: what is spoken")
+      ->needs(audio)
+      ->capture_default_str();
+  app.add_option("--beam", command->audio.beam, "Of --audio: texts that are followed at the same time")
+      ->needs(audio)
+      ->check(whole_number(1, 64))
+      ->capture_default_str();
   app.add_option("--repeat", command->options.repeat, "Repetitions; the median counts")
       ->check(whole_number(1, 10000))
       ->capture_default_str();

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "cli/commands.hpp"
+#include "cli/models.hpp"
 #include "cli/options.hpp"
 #include "engine/memory_info.hpp"
 #include "engine/version.hpp"
@@ -30,10 +31,7 @@ struct Doctor {
   int run(World& world) const;
 };
 
-Json examine_model(World& world, const ModelOptions& options) {
-  const std::shared_ptr<Engine> engine = options.load(world);
-  const ModelInfo& info = engine->info();
-  const Placement placement = world.placement(*engine);
+Json describe_placement(const ModelInfo& info, const Placement& placement) {
   Json json;
   json["path"] = info.path;
   json["architecture"] = info.architecture;
@@ -52,6 +50,16 @@ Json examine_model(World& world, const ModelOptions& options) {
   for (const auto& [op, count] : placement.ops) json["ops"][op] = count;
   json["not_placed"] = Json::array();  // had there been any, loading had refused with the list
   return json;
+}
+
+Json examine_model(World& world, const ModelOptions& options) {
+  const std::string path = resolve_model(options.path);
+  if (world.speech.holds_speech(path)) {
+    const std::shared_ptr<Transcriber> transcriber = world.speech.load(path, options.engine);
+    return describe_placement(transcriber->info(), world.speech.placement(*transcriber));
+  }
+  const std::shared_ptr<Engine> engine = options.load(world);
+  return describe_placement(engine->info(), world.placement(*engine));
 }
 
 Json Doctor::examine(World& world) const {

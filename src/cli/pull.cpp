@@ -234,7 +234,7 @@ Action add_pull(CLI::App& program) {
   app.add_option("--timeout", command->timeout, "Seconds without a byte after which a connection is given up")
       ->capture_default_str();
   app.add_option("--retries", command->retries, "Tries after the first, when a connection fails or a server is busy")
-      ->check(CLI::Range(0, 1000))
+      ->check(whole_number(0, 1000))
       ->capture_default_str();
   app.add_option("--deadline", command->deadline, "Stop after so many seconds (exit 1); what has come is kept");
   app.add_flag("--json", command->json, "One JSON document: path, and each file with its size and SHA-256");

@@ -60,7 +60,7 @@ int usage(const CLI::App& program, const CLI::ParseError& error, const std::vect
 }
 
 int dispatch(const std::vector<std::string>& arguments, World& world) {
-  CLI::App program("Runs language models on the machine at hand.", "consonant");
+  CLI::App program("Runs language and speech models on the machine at hand.", "consonant");
   program.formatter(std::make_shared<Help>());
   program.require_subcommand(1);
   program.footer(std::string("\nconsonant COMMAND --help explains a command and gives an example.\n") + exit_codes);

@@ -160,7 +160,8 @@ void Run::one(const Job& job, size_t number) {
   std::set<std::string> said;
   for (const auto* warnings : {&audio->warnings(), &transcript.warnings})
     for (const std::string& text : *warnings)
-      if (said.insert(text).second) log_warning("{}: {}", audio->name(), text);
+      if (said.insert(text).second)
+        log_warning("{}{}", text.starts_with(audio->name()) ? "" : audio->name() + ": ", text);
   log_verbose("{}: {:.1f} s of sound in {:.2f} s, language {} ({:.2f}), {} windows, {} decoded again", audio->name(),
               transcript.duration, seconds_since(begin), transcript.language, transcript.language_probability,
               transcript.timings.windows, transcript.timings.fallbacks);

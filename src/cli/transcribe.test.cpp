@@ -194,6 +194,7 @@ TEST_F(TranscribeCli, EnglishOnlyModelsWarnAndGoOn) {
   EXPECT_THAT(err, HasSubstr("--task translate"));
   EXPECT_EQ(run({path("a.wav"), "-l", "English"}), 0);
   EXPECT_EQ(err, "");
+  EXPECT_EQ(run({path("a.wav"), "-l", "qq"}), 2);
 }
 
 TEST_F(TranscribeCli, JsonIsALineARecording) {
@@ -345,7 +346,7 @@ TEST_F(TranscribeCli, ModelsAndVadAreFoundInTheCache) {
   const std::string a = file("a.wav", "one\n");
   EXPECT_EQ(run({a, "--vad"}), 3);
   EXPECT_THAT(err, HasSubstr("consonant pull silero-vad"));
-  const std::string weights = file("cache/consonant/models/silero_vad_16k.safetensors", "x");
+  const std::string weights = file("cache/consonant/models/silero-vad/silero_vad_16k.safetensors", "x");
   EXPECT_EQ(run({a, "--vad", "-m", "whisper-tiny.en"}), 2);  // -m twice
   EXPECT_EQ(run({a, "--vad"}), 0);
   EXPECT_EQ(state->asked.at(0).vad_model, weights);

@@ -36,7 +36,7 @@ void TranscribeFlags::add(CLI::App& app) {
   app.add_flag("--word-times", word_times, "Times and probabilities of words (json)");
   app.add_option("--prompt", prompt, "Text that might have come before: names and spellings to keep");
   app.add_option("--beam", beam, "Texts that are followed at the same time; 1: greedy")
-      ->check(CLI::Range(1, 64))
+      ->check(whole_number(1, 64))
       ->capture_default_str();
   app.add_option("--temp-fallback", fallback,
                  "on, off: decode repeated or improbable text again, at higher temperatures")
@@ -44,7 +44,7 @@ void TranscribeFlags::add(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--no-context", no_context, "Don't give a window's text to the next one");
   app.add_option("--batch", batch, "Windows decoded together; needs --no-context")
-      ->check(CLI::Range(1, 256))
+      ->check(whole_number(1, 256))
       ->capture_default_str();
   app.add_flag("--vad", vad, "Leave out what isn't speech before it reaches the model");
   app.add_option("--vad-model", vad_model, "Silero VAD's weights; default: the pulled silero-vad");
@@ -54,7 +54,9 @@ void TranscribeFlags::add(CLI::App& app) {
                "From the microphone, or raw samples of standard input with --pcm, until Ctrl-C, which ends it well");
   app.add_flag("--json", json, "As --format json: one document a line on stdout");
   app.add_option("--deadline", deadline, "Stop after so many seconds, loading included (exit 1)");
-  app.add_option("--seed", seed, "Seed of the draws of --temp-fallback")->capture_default_str();
+  app.add_option("--seed", seed, "Seed of the draws of --temp-fallback")
+      ->check(whole_number(0, INT64_MAX))
+      ->capture_default_str();
   const std::string later = "Not in this version";
   app.add_flag("--diarize", diarize, later)->group("");
   app.add_option("--encoder", encoder, later)->group("");
@@ -120,6 +122,10 @@ std::shared_ptr<Transcriber> TranscribeFlags::load(World& world, TranscribeOptio
     std::string wanted = options.language;
     for (char& c : wanted)
       if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+    const std::vector<std::string> known = transcriber->languages();
+    if (known.size() > 1 && wanted.size() <= 3 && wanted != "auto" &&
+        std::find(known.begin(), known.end(), wanted) == known.end())
+      bad_usage("-l {}: there is no such language", options.language);
     if (wanted != "auto" && wanted != "en" && wanted != "english")
       log_warning("-l {}: this model knows English only; going on with en", options.language);
     if (options.task == SpeechTask::translate)

@@ -15,7 +15,8 @@ std::vector<std::string> chosen_formats(const World& world, const std::vector<st
       const size_t comma = std::min(list.find(',', at), list.size());
       const std::string format = list.substr(at, comma - at);
       at = comma + 1;
-      const auto& known = world.speech.formats();
+      std::vector<std::string> known = world.speech.formats();
+      std::erase(known, "rttm");
       if (format == "rttm") bad_usage("--format rttm: is about speakers, which this version doesn't tell apart");
       if (std::find(known.begin(), known.end(), format) == known.end())
         bad_usage("--format {}: there is no such format; there are: {}", format, fmt::join(known, ", "));

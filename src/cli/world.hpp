@@ -12,6 +12,7 @@
 #include "consonant/transcribe.hpp"
 #include "consonant/verify.hpp"
 #include "engine/placement.hpp"
+#include "formats/model_file.hpp"
 
 namespace consonant {
 
@@ -25,6 +26,10 @@ struct Speech {
   std::function<std::unique_ptr<Microphone>()> open_microphone = consonant::open_microphone;
   std::function<std::string(const Transcript&, std::string_view)> format = format_transcript;
   std::function<const std::vector<std::string>&()> formats = transcript_formats;
+  std::function<bool(const std::string&)> holds_speech = [](const std::string& path) {  // whether `load` takes it
+    return open_model(path).meta->string("general.architecture", "") == "whisper";
+  };
+  std::function<Placement(Transcriber&)> placement = [](Transcriber& t) { return placement_of(t); };
   std::function<void(Transcriber&, AudioInput&, const SpeechRecordOptions&, const std::string&)> record =
       [](auto& transcriber, auto& audio, const auto& options, const auto& path) {
         consonant::record(transcriber, audio, options, path);
@@ -39,7 +44,7 @@ struct World {
   std::function<std::shared_ptr<Engine>(const std::string&, const EngineOptions&)> load = Engine::load;
   std::function<BenchResult(Engine&, const BenchOptions&)> bench = run_bench;
   std::function<double(int)> bandwidth = measure_bandwidth;
-  std::function<Placement(Engine&)> placement = placement_of;
+  std::function<Placement(Engine&)> placement = [](Engine& e) { return placement_of(e); };
   std::function<void(Engine&, const RecordOptions&, const std::string&)> record =
       [](auto& engine, const auto& options, const auto& path) { consonant::record(engine, options, path); };
   std::function<Comparison(const std::string&, const std::string&)> compare = consonant::compare;

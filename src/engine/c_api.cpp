@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "consonant/consonant.h"
 #include "consonant/engine.hpp"
+#include "engine/c_api.hpp"
 #include "engine/version.hpp"
 
 struct consonant_engine {
@@ -36,7 +37,11 @@ static_assert(int(CONSONANT_END_TOKEN) == int(StopReason::end_token) &&
 thread_local char last_error[2048] = "";
 thread_local int last_code = 0;
 
-int fail(int code, const char* what) noexcept {
+}  // namespace
+
+namespace consonant {
+
+int c_api_fail(int code, const char* what) noexcept {
   last_code = code;
   size_t n = std::min(std::strlen(what), sizeof last_error - 1);
   while (what[n] != '\0' && n > 0 && (what[n] & 0xC0) == 0x80) --n;  // whole characters
@@ -45,45 +50,20 @@ int fail(int code, const char* what) noexcept {
   return code;
 }
 
-// Runs `body`; no exception leaves.
-template <class Body>
-int guarded(Body body) noexcept {
-  try {
-    body();
-    return 0;
-  } catch (const std::exception& error) {
-    return fail(exit_code(error), error.what());
-  } catch (...) {
-    return fail(int(Exit::failed), "an unknown error");
-  }
+EngineOptions from_c(const consonant_engine_options* options) {
+  const consonant_engine_options o = complete(options, consonant_engine_options_init);
+  EngineOptions engine;
+  if (o.device) engine.device = o.device;
+  engine.threads = o.threads;
+  if (o.precision) engine.precision = o.precision;
+  if (o.kv) engine.kv = o.kv;
+  engine.context = o.context;
+  return engine;
 }
 
-void need(const void* pointer, const char* what) {
-  if (!pointer) bad_usage("{} is NULL", what);
-}
+}  // namespace consonant
 
-// A struct of a caller that was compiled against this header or an older one: what it lacks keeps its default.
-template <class Options>
-Options complete(const Options* given, void (*init)(Options*)) {
-  Options options;
-  init(&options);
-  if (!given) return options;
-  if (given->size < sizeof given->size || given->size > sizeof options)
-    bad_usage("options of {} bytes, but this library knows {}: initialise them with their _init function", given->size,
-              sizeof options);
-  const size_t size = given->size;
-  std::memcpy(static_cast<void*>(&options), given, size);
-  options.size = sizeof options;
-  return options;
-}
-
-template <class T>
-void copy_out(std::span<const T> from, T* to, size_t capacity, size_t* count) {
-  need(count, "count");
-  if (capacity > 0) need(to, "the output");
-  std::copy_n(from.begin(), std::min(from.size(), capacity), to);
-  *count = from.size();
-}
+namespace {
 
 GenerateOptions convert(const consonant_generate_options& o) {
   GenerateOptions options;
@@ -131,14 +111,7 @@ consonant_engine* consonant_load(const char* path, const consonant_engine_option
   consonant_engine* result = nullptr;
   guarded([&] {
     need(path, "path");
-    const consonant_engine_options o = complete(options, consonant_engine_options_init);
-    EngineOptions engine;
-    if (o.device) engine.device = o.device;
-    engine.threads = o.threads;
-    if (o.precision) engine.precision = o.precision;
-    if (o.kv) engine.kv = o.kv;
-    engine.context = o.context;
-    result = new consonant_engine{Engine::load(path, engine)};
+    result = new consonant_engine{Engine::load(path, from_c(options))};
   });
   return result;
 }

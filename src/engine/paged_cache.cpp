@@ -10,17 +10,14 @@ namespace consonant {
 
 namespace {
 
-int64_t page_count(int64_t positions, int sequences) {
-  const int64_t pages = checked_mul(ceil_div(positions, kv_page), sequences);
-  if (pages > (int64_t{1} << 30)) bad_usage("a context of {} tokens for {} sequences", positions, sequences);
-  return pages;
-}
+int64_t page_count(int64_t positions, int sequences) { return checked_mul(ceil_div(positions, kv_page), sequences); }
 
 }  // namespace
 
 PagedCache::PagedCache(CacheRole role, std::vector<KvShape> layers, DType type, int64_t positions, int sequences)
     : role_(role), layers_(std::move(layers)), type_(type), pages_per_sequence_(ceil_div(positions, kv_page)) {
   const int64_t pages = page_count(positions, sequences);
+  if (pages > (int64_t{1} << 30)) bad_usage("a context of {} tokens for {} sequences", positions, sequences);
   for (const KvShape& kv : layers_) {
     keys_.emplace_back(checked_mul(pages, kv_page_bytes(type, kv.heads, kv.key_dim)));
     values_.emplace_back(checked_mul(pages, kv_page_bytes(type, kv.heads, kv.value_dim)));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "consonant/engine.hpp"
+#include "consonant/transcribe.hpp"
 
 namespace consonant {
 
@@ -19,5 +20,7 @@ struct Placement {
 };
 
 Placement placement_of(Engine& engine);
+// Of a speech model: encoding a window, and a step of one token. The cache is that of the tokens.
+Placement placement_of(Transcriber& transcriber);
 
 }  // namespace consonant

@@ -255,8 +255,8 @@ WindowModel::Alignment WhisperRunner::align(int window, std::span<const int32_t>
 }
 
 std::vector<Plan::Tap> WhisperRunner::planned_taps() {
-  std::vector<Plan::Tap> taps = program(Kind::encoder).plan().taps;
-  const std::vector<Plan::Tap>& more = program(Kind::decoder, 1, 1).plan().taps;
+  std::vector<Plan::Tap> taps = encoder_plan().taps;
+  const std::vector<Plan::Tap>& more = decoder_plan().taps;
   taps.insert(taps.end(), more.begin(), more.end());
   return taps;
 }

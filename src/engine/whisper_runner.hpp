@@ -50,6 +50,9 @@ class WhisperRunner final : public WindowModel {
   std::vector<TapRows> take_taps() { return taps_.take(); }
 
   std::vector<Plan::Tap> planned_taps();  // of the encoder and of a decoder's step
+  const Plan& encoder_plan() { return program(Kind::encoder).plan(); }
+  const Plan& decoder_plan() { return program(Kind::decoder, 1, 1).plan(); }
+  int64_t text_bytes_per_position() const { return texts_.bytes_per_position(); }
 
   const Whisper& model() const { return model_; }
   DeviceKind device() const { return options_.device; }

@@ -17,6 +17,8 @@ std::unique_ptr<LanguageModel> load_language_model(const ModelFile& file, const 
   known += known.empty() ? #arch : ", " #arch;
 #include "models/all.def"
 #undef MODEL
+  if (architecture == "whisper")
+    bad_input("{}: holds a Whisper model, which transcribes sound and is no language model", file.meta->source);
   bad_input("{}: the architecture '{}' is not known; known are {}", file.meta->source, architecture, known);
 }
 

@@ -90,8 +90,8 @@ TEST(Plan, KeepsTheValuesOfTaps) {
 TEST(Plan, RefusesToReadAStateThatAnAppendHasOverwritten) {
   TestGraph g;
   const Mask mask{g.pos, g.seq, g.pages, 0};
-  KvState kv{state(StateKind::keys, 0, DType::f32, {6, 1, 64, kv_page}),
-             state(StateKind::values, 0, DType::f32, {6, 1, kv_page, 64})};
+  KvState kv{state({StateKind::keys, 0}, DType::f32, {6, 1, 64, kv_page}),
+             state({StateKind::values, 0}, DType::f32, {6, 1, kv_page, 64})};
   const KvState before = kv;
   const Tensor x = split_heads(g.embed(), 1), later = split_heads(scale(merge_heads(x), 2), 1);
   kv_append(kv, x, x, mask);
