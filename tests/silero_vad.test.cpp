@@ -220,7 +220,7 @@ void expect_golden(const std::string& weights, const std::string& golden) {
       const auto got = engine.runner().listen(clip(name, seconds));
       ASSERT_EQ(got.size(), want.size()) << name;
       const double most = distance_of(want, got, want.size()).max_abs;
-      EXPECT_LE(most, 1e-4) << name << " on " << consonant::name(device);
+      EXPECT_LE(most, 1e-5) << name << " on " << consonant::name(device);
       testing::Test::RecordProperty(name, std::to_string(most));
     }
   }

@@ -69,6 +69,10 @@ class Planner {
       tied_ = true;
       return;
     }
+    if (architecture == "silero_vad") {
+      small_ = true;
+      return;
+    }
     stacks_ = {{"blk.", layers(architecture + ".block_count")}};
     // Eight query heads share one value head there, so its matrix is small and counts for more.
     large_ = stacks_[0].layers == 80 && (architecture == "llama" || architecture == "qwen2");
@@ -79,7 +83,7 @@ class Planner {
     const bool matrix = t.sizes.size() >= 2 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight");
     if (!is_float(t.type) && !is_quantized(t.type)) return t.type;
     if (!matrix || t.name.ends_with("position_embd.weight")) return DType::f32;
-    if (is_convolution(t)) return kind_.type == DType::f32 ? DType::f32 : DType::f16;
+    if (small_ || is_convolution(t)) return kind_.type == DType::f32 ? DType::f32 : DType::f16;
     if (!is_quantized(kind_.type)) return kind_.type;
     if (t.type == kind_.type) return t.type;  // quantised already, and so is the rest
     return fitting(wanted(t), t.sizes.back());
@@ -123,6 +127,7 @@ class Planner {
   const Kind& kind_;
   std::vector<Stack> stacks_;
   bool large_ = false, tied_ = false;
+  bool small_ = false;  // all of it: nothing is gained by fewer bits than those of f16
 };
 
 // Rows of `from` as `type`, a few at a time so that a large matrix needn't be held twice.

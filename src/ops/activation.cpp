@@ -61,10 +61,11 @@ HWY_INLINE V relu(D d, V x) {
   return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
 }
 
+// What is no number is kept apart: saturated_exp makes it one.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V sigmoid(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::Add(one, saturated_exp(d, hn::Neg(x))));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Div(one, hn::Add(one, saturated_exp(d, hn::Neg(x)))));
 }
 
 template <Activation f, class D>

@@ -2,6 +2,8 @@
 // One row after another, so one chunk. The weights are read as [k][8] floats a group of eight outputs, where they lie
 // or decoded once a step, and for every output
 //   acc = fma(w[k], h[k], acc)   for k ascending
+#include "ops/linear/targets.hpp"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/lstm/lstm.cpu.cpp"
 #include <hwy/foreach_target.h>
@@ -50,10 +52,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Four lanes at least to a vector of a group's eight outputs, eight at most.
 using Eight = hn::CappedTag<float, 8>;
 
+// Both keep what is no number, which a minimum or Highway's functions may lose.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V logistic(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Min(hn::Neg(x), hn::Set(d, 88.0f)))));
+  const V y = hn::Div(one, hn::Add(one, hn::Exp(d, hn::Min(hn::Neg(x), hn::Set(d, 88.0f)))));
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V tangent(D d, V x) {
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));
 }
 
 // `G` groups at once: their sums don't wait for one another.
@@ -85,9 +94,9 @@ void lstm_rows(const View& x, const float* b, const float* weights, const LstmSc
     for (int64_t j = 0; j < n; j += lanes) {
       const auto gate = [&](int64_t q) { return hn::LoadU(d, s.gates + q * n + j); };
       const auto kept = hn::Mul(logistic(d, gate(1)), hn::LoadU(d, s.c + j));
-      const auto c = hn::MulAdd(logistic(d, gate(0)), hn::Tanh(d, gate(2)), kept);
+      const auto c = hn::MulAdd(logistic(d, gate(0)), tangent(d, gate(2)), kept);
       hn::StoreU(c, d, s.c + j);
-      hn::StoreU(hn::Mul(logistic(d, gate(3)), hn::Tanh(d, c)), d, s.h + j);
+      hn::StoreU(hn::Mul(logistic(d, gate(3)), tangent(d, c)), d, s.h + j);
     }
     std::copy_n(s.h, n, y.row<float>(t));
   }

@@ -4,6 +4,7 @@
 #include <hwy/targets.h>
 
 #include <cmath>
+#include <limits>
 
 #include "ops/test_support.hpp"
 
@@ -38,6 +39,22 @@ TEST(Lstm, FeedsItsOutputBack) {
   const double c1b = 0.5 * c1 + 0.5 * std::tanh(1), h1b = 0.5 * std::tanh(c1b);
   const double c0b = 0.5 * std::tanh(3 * h1), h0b = 0.5 * std::tanh(c0b);
   expect_near(build, {0, static_cast<float>(h1), static_cast<float>(h0b), static_cast<float>(h1b)});
+}
+
+TEST(Lstm, ShowsWhatIsNoNumberOrTooLarge) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const DeviceKind device : both_devices)
+    for (int gate = 0; gate < 4; ++gate)
+      for (const float x : {nan, inf, -inf, 1e30f, -1e30f}) {
+        std::vector<float> gates(4, 1);
+        gates[static_cast<size_t>(gate)] = x;
+        const std::vector<float> y = compute(device, [&](CaseBuilder& b) {
+          return lstm(b.numbers("x", {1, 4}, gates), b.numbers("w", {4, 1}, {0}), b.numbers("b", {4}, {0}),
+                      b.numbers("state", {2, 1}, {0.5f}))
+              .first;
+        });
+        EXPECT_EQ(std::isnan(y[0]), std::isnan(x)) << name(device) << ", gate " << gate << " of " << x;
+      }
 }
 
 TEST(Lstm, RefusesAStateOfAnotherSize) {
