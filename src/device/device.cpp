@@ -14,8 +14,6 @@ std::string_view name(DeviceKind device) { return device == DeviceKind::cpu ? "c
 
 namespace {
 
-constexpr int64_t huge_page = int64_t{2} << 20;
-
 std::byte* map_zeroed(int64_t bytes) {
   void* p = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -41,6 +39,12 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 
 Buffer::~Buffer() {
   if (data_) munmap(data_, static_cast<size_t>(size_));
+}
+
+void Buffer::prefer_huge_pages() {
+#ifdef MADV_HUGEPAGE
+  if (data_) madvise(data_, static_cast<size_t>(size_), MADV_HUGEPAGE);
+#endif
 }
 
 void Buffer::clear() {

@@ -25,6 +25,9 @@ class Buffer {
   std::byte* data() const { return data_; }
   int64_t size() const { return size_; }
 
+  // Asks for pages of megabytes where the system has them: for memory that will be filled soon, all of it.
+  void prefer_huge_pages();
+
   // Gives the memory back to the system; the content is zero afterwards.
   void clear();
 

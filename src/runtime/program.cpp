@@ -9,6 +9,7 @@
 namespace consonant {
 
 Program::Program(Plan plan) : plan_(std::move(plan)), arena_(plan_.arena_bytes) {
+  arena_.prefer_huge_pages();
   for (const auto& wave : plan_.waves) {
     auto& steps = waves_.emplace_back();
     for (const PlannedNode& planned : wave) steps.push_back({&planned, {}, {}, {}, {}});

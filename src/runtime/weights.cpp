@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/weights.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -52,9 +50,7 @@ int64_t WeightStore::bytes_needed(const std::vector<WeightSource>& sources, Devi
 
 WeightStore::WeightStore(const std::vector<WeightSource>& sources, DeviceKind device, ThreadPool& pool)
     : buffer_(bytes_needed(sources, device)), bytes_(buffer_.size()) {
-#ifdef MADV_HUGEPAGE
-  if (buffer_.size() > 0) madvise(buffer_.data(), static_cast<size_t>(buffer_.size()), MADV_HUGEPAGE);
-#endif
+  buffer_.prefer_huge_pages();
   int64_t offset = 0;
   for (const WeightSource& source : sources) {
     HostTensor tensor = source.load();

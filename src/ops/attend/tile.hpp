@@ -25,12 +25,14 @@ struct AttendRow {
 
 // Query rows (tokens x heads) that share a KV head and walk its pages together, and their scratch memory.
 struct AttendTile {
+  static constexpr int64_t rows_together = 6;  // as many as share a key's load and fit the registers
+
   int64_t rows, dim, value_dim;
   float scale;
   AttendRow* row;        // [rows]
   const float** q;       // [rows]
   float* sums;           // [rows, value_dim], weighted by exp(score - row.greatest)
-  float* scores;         // [4, kv_page]
+  float* scores;         // [rows_together, kv_page]
   float *keys, *values;  // a decoded page: [dim, kv_page], [kv_page, value_dim]
 
   AttendTile(int64_t rows, int64_t dim, int64_t value_dim, float scale, std::byte* scratch)
@@ -43,7 +45,7 @@ struct AttendTile {
     row = reinterpret_cast<AttendRow*>(take(rows * int64_t{sizeof(AttendRow)}));
     q = reinterpret_cast<const float**>(take(rows * int64_t{sizeof(float*)}));
     sums = reinterpret_cast<float*>(take(rows * value_dim * 4));
-    scores = reinterpret_cast<float*>(take(4 * kv_page * 4));
+    scores = reinterpret_cast<float*>(take(rows_together * kv_page * 4));
     keys = reinterpret_cast<float*>(take(dim * kv_page * 4));
     values = reinterpret_cast<float*>(take(value_dim * kv_page * 4));
     for (int64_t r = 0; r < rows; ++r) row[r] = AttendRow{};
@@ -52,7 +54,7 @@ struct AttendTile {
 
   static int64_t scratch_bytes(int64_t rows, int64_t dim, int64_t value_dim) {
     return round_up(rows * int64_t{sizeof(AttendRow)}, 64) + round_up(rows * int64_t{sizeof(float*)}, 64) +
-           round_up(rows * value_dim * 4, 64) + 4 * kv_page * 4 + round_up(dim * kv_page * 4, 64) +
+           round_up(rows * value_dim * 4, 64) + rows_together * kv_page * 4 + round_up(dim * kv_page * 4, 64) +
            round_up(value_dim * kv_page * 4, 64);
   }
 };

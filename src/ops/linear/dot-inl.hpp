@@ -92,8 +92,10 @@ class PairsDot {
     narrow_ = i % fit == 0 ? two : plus16(narrow_, two);
     // Keeps the sums of a tile in their registers: compilers would reorder integer sums, and run out of registers.
     asm("" : "+x"(narrow_));
-    if constexpr (i % fit == fit - 1 || i == calls - 1)
+    if constexpr (i % fit == fit - 1 || i == calls - 1) {
       wide_ = i < fit ? quads(narrow_) : plus32(wide_, quads(narrow_));
+      asm("" : "+x"(wide_));
+    }
   }
   HWY_INLINE VecInts total() const { return VecInts{wide_}; }
 

@@ -40,9 +40,9 @@ Cut::Cut(const Product& p) {
   token_blocks = ceil_div(p.tokens, token_block);
   const int64_t products = 8 * p.weights.k * p.parts * std::min(p.tokens, token_block);
   const int64_t cost = std::max<int64_t>(1, p.weights.group_bytes + products / products_a_byte);
-  // What is known of a block of tokens is gathered anew for each chunk: eight groups make that a small part of its
+  // What is known of a block of tokens is gathered anew for each chunk: sixteen groups make that a small part of its
   // work.
-  const int64_t least = p.x_is_int8 && p.tokens > 4 ? 8 : 1;
+  const int64_t least = p.x_is_int8 && p.tokens > 4 ? 16 : 1;
   group_block = std::min(p.weights.groups(), std::max<int64_t>(least, ceil_div(chunk_cost, cost)));
   group_block = std::max<int64_t>(1, group_block);
   if (!p.x_is_int8) group_block = (group_block + 1) / 2 * 2;  // its tiles have two groups
