@@ -191,7 +191,7 @@ void SpeechRun::remember(const WindowText& text, const WindowCut& cut) {
     context_.clear();
     return;
   }
-  for (const WindowSegment& s : cut.segments) context_.insert(context_.end(), s.tokens.begin(), s.tokens.end());
+  for (const WindowSegment& s : cut.segments) context_.insert(context_.end(), s.all_tokens.begin(), s.all_tokens.end());
   const auto most = static_cast<size_t>(parts_.vocabulary.text_positions / 2);
   if (context_.size() > most) context_.erase(context_.begin(), context_.end() - static_cast<std::ptrdiff_t>(most));
 }
