@@ -33,6 +33,7 @@ class SpeechRun {
   // A window of sound in the model.
   struct Piece {
     int64_t at = 0, length = 0;  // samples
+    int64_t quiet_before = 0;    // frames of silence that were passed over on the way to it
     SoundLevels levels;
     std::vector<float> samples;  // kept where a rest may have to be decoded again
     int window = -1;
@@ -71,7 +72,8 @@ class SpeechRun {
   std::optional<WindowText> decode_one(const Piece& piece);
 
   WindowCut cut(const Piece& piece, const WindowText& text);
-  bool no_speech(const WindowText& text) const;
+  bool no_speech(const Piece& piece, const WindowText& text) const;
+  bool drops(const Piece& piece, const WindowText& text) const;
   bool unsure(const Piece& piece, const WindowText& text) const;
   bool repeats(const WindowText& text) const;
   void accept(const Piece& piece, const WindowText& text, const WindowCut& cut);

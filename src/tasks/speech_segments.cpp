@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/log.hpp"
 #include "base/utf8.hpp"
 #include "tasks/speech_run.hpp"
 #include "tasks/word_times.hpp"
@@ -29,11 +30,23 @@ std::string SpeechRun::text_of(std::span<const int32_t> tokens) const {
 }
 
 // Silence, as the model sees it: it doubts that there is speech, and what it writes is improbable. The few words that
-// it writes into silence are more probable than other text there.
-bool SpeechRun::no_speech(const WindowText& text) const {
-  if (text.silent() || letters_of(text.text).empty()) return true;
-  const bool few = static_cast<int64_t>(letters_of(text.text).size()) <= few_letters;
-  return few && text.no_speech_prob > 0.6 && text.avg_logprob < -0.6;
+// it writes into silence are more probable than other text there. Where no temperature gave a text worth having, a
+// weaker doubt is enough, or a sound in which nothing stands out.
+bool SpeechRun::no_speech(const Piece& piece, const WindowText& text) const {
+  const auto letters = static_cast<int64_t>(letters_of(text.text).size());
+  if (text.silent() || letters == 0) return true;
+  if (letters <= few_letters && text.no_speech_prob > 0.6 && text.avg_logprob < -0.6) return true;
+  const bool improbable = text.doubtful && text.avg_logprob < -1;
+  return improbable && (text.no_speech_prob > 0.3 || !piece.levels.stands_out());
+}
+
+bool SpeechRun::drops(const Piece& piece, const WindowText& text) const {
+  const bool dropped = no_speech(piece, text) || (repeats(text) && unsure(piece, text));
+  if (dropped) {
+    log_verbose("{}: at {:.2f} s no speech (probability {:.2f}), so not:{} (mean log probability {:.2f})",
+                source_.name(), double(piece.at) / rate, text.no_speech_prob, text.text, text.avg_logprob);
+  }
+  return dropped;
 }
 
 // Weak reasons, enough to drop a text that was there before: much time for few letters, and the model or the sound's
@@ -70,7 +83,8 @@ void SpeechRun::trim(const Piece& piece, double& start, double& end) const {
   const auto from = static_cast<int64_t>((start - origin) / frame), to = static_cast<int64_t>((end - origin) / frame);
   const auto first = piece.levels.first_loud(from, to);
   if (!first) return;
-  if (*first - from >= long_silence) start = origin + double(*first - 5) * frame;
+  const int64_t before = from < 5 ? piece.quiet_before : 0;  // a first word goes on from it
+  if (*first - from + before >= long_silence) start = origin + double(*first - 5) * frame;
   const auto last = piece.levels.last_loud(from, to);
   if (last && to - *last >= long_tail) end = std::max(start, origin + double(*last + 10) * frame);
 }

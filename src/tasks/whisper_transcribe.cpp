@@ -37,7 +37,8 @@ void SpeechRun::Piece::forget() {
 SpeechRun::Piece& SpeechRun::Piece::operator=(Piece&& other) noexcept {
   if (this == &other) return *this;
   forget();
-  at = other.at, length = other.length, levels = std::move(other.levels), samples = std::move(other.samples);
+  at = other.at, length = other.length, quiet_before = other.quiet_before;
+  levels = std::move(other.levels), samples = std::move(other.samples);
   window = std::exchange(other.window, -1), model = other.model;
   return *this;
 }
@@ -107,6 +108,7 @@ void SpeechRun::progress(int64_t at) {
 
 // Moves `at` to the next window that may hold speech; false at the end.
 bool SpeechRun::next_sound(int64_t& at, Piece& piece) {
+  piece.quiet_before = 0;
   while (go_on()) {
     piece.at = at;
     piece.length = sound_.move(at);
@@ -117,10 +119,12 @@ bool SpeechRun::next_sound(int64_t& at, Piece& piece) {
     const bool nothing_left = ends && piece.length < rate && !piece.levels.reaches(loudest_ - 30);
     if (silent == piece.levels.frames() || piece.levels.steady() || nothing_left) {
       at += piece.length;
+      piece.quiet_before += piece.levels.frames();
       context_.clear();
       progress(at);
     } else if (silent >= jump_after) {
       at += (silent - lead_in) * SoundLevels::frame / step * step;
+      piece.quiet_before += silent - lead_in;
     } else {
       return true;
     }
@@ -177,7 +181,7 @@ std::optional<WindowText> SpeechRun::decode_one(const Piece& piece) {
   const WindowRequest first = request(piece, context_);
   auto texts = decode({&first, 1});
   if (!texts) return std::nullopt;
-  if (context_.empty() || no_speech((*texts)[0]) || !repeats((*texts)[0])) return std::move((*texts)[0]);
+  if (context_.empty() || no_speech(piece, (*texts)[0]) || !repeats((*texts)[0])) return std::move((*texts)[0]);
   context_.clear();
   const WindowRequest second = request(piece, {});
   texts = decode({&second, 1});
@@ -192,7 +196,7 @@ void SpeechRun::run_with_context() {
     know_language(piece);
     const auto text = decode_one(piece);
     if (!text) break;
-    if (no_speech(*text) || (repeats(*text) && unsure(piece, *text))) {
+    if (drops(piece, *text)) {
       context_.clear();
       at += piece.length;
     } else {
@@ -208,7 +212,7 @@ void SpeechRun::run_with_context() {
 // Decodes what a text that reached its bound left of a piece, too. False: stopped.
 bool SpeechRun::take_piece(Piece& piece, WindowText text) {
   for (;;) {
-    if (no_speech(text) || (repeats(text) && unsure(piece, text))) return true;
+    if (drops(piece, text)) return true;
     const WindowCut parts = cut(piece, text);
     accept(piece, text, parts);
     const int64_t used = parts.advance * step;

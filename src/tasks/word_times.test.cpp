@@ -215,8 +215,8 @@ TEST_P(RealWords, AreTheReferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RealWords,
-                         testing::Values(std::pair{"whisper-tiny.en-hf", "expected_tiny.en.json"},
-                                         std::pair{"whisper-base-hf", "expected_base.json"}),
+                         testing::Values(std::pair{"whisper-tiny.en", "expected_tiny.en.json"},
+                                         std::pair{"whisper-base", "expected_base.json"}),
                          [](const auto& info) { return info.index == 0 ? "tiny_en" : "base"; });
 
 }  // namespace
