@@ -17,7 +17,8 @@ bool SpeechRun::spans_cut(const TimedSegment& segment) const {
   return speech_ && !speech_->cuts(segment.start, segment.end).empty();
 }
 
-// A segment becomes one for each side of a cut that has words of it, by the words' middles.
+// A segment becomes one for each side of a cut that has words of it. A word's start may be early, in the silence before
+// it; what starts in the silence before a cut is therefore heard after it.
 std::vector<SpeechRun::Part> SpeechRun::split_at_cuts(std::vector<Part> parts, std::span<const Word> words) const {
   std::vector<Part> result;
   size_t word = 0;
@@ -57,8 +58,8 @@ std::vector<SpeechRun::Part> SpeechRun::split_at_cuts(std::vector<Part> parts, s
       word = last_word;
     };
     const auto side_of = [&](const Word& w) {
-      const double middle = (w.timed.start + w.timed.end) / 2;
-      return static_cast<size_t>(std::upper_bound(cuts.begin(), cuts.end(), middle) - cuts.begin());
+      const double start = w.timed.start + speech_->pad();
+      return static_cast<size_t>(std::upper_bound(cuts.begin(), cuts.end(), start) - cuts.begin());
     };
     if (word < end) side = side_of(words[word]);
     for (size_t i = word; i < end; ++i) {

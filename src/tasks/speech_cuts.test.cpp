@@ -32,7 +32,8 @@ std::vector<float> by_turns(const std::vector<double>& seconds) {
 // Writes "<0> Ab Cd<10 s>" into every window; "Ab" is heard at 0.8 s of it, "Cd" at 6 s.
 class TwoWords : public FakeWindowModel {
  public:
-  TwoWords() : FakeWindowModel(v, script) {
+  // `apart`: as two segments, between which lies 4.6 s.
+  explicit TwoWords(bool apart = false) : FakeWindowModel(v, apart ? two_segments : one_segment) {
     align_at = [](const std::vector<float>&, size_t row, size_t) {
       const double at[] = {40, 60, 80, 300, 320, 340, 400};
       return row < 3 ? 0 : at[std::min<size_t>(row - 3, 6)];
@@ -40,9 +41,13 @@ class TwoWords : public FakeWindowModel {
   }
 
  private:
-  static void script(const State& s) {
-    const int32_t t = v.first_timestamp;
-    const std::vector<int32_t> text = {t, ' ', 'A', 'b', ' ', 'C', 'd', t + 500, v.end};
+  static constexpr int32_t t = 267;  // first timestamp
+
+  static void one_segment(const State& s) { write({t, ' ', 'A', 'b', ' ', 'C', 'd', t + 500, v.end}, s); }
+  static void two_segments(const State& s) {
+    write({t, ' ', 'A', 'b', t + 230, t + 230, ' ', 'C', 'd', t + 500, v.end}, s);
+  }
+  static void write(const std::vector<int32_t>& text, const State& s) {
     s.logits[static_cast<size_t>(text[std::min(s.text.size(), text.size() - 1)])] = 5;
   }
 };
@@ -103,6 +108,18 @@ TEST(SpeechCuts, NoSegmentSpansOne) {
     EXPECT_TRUE(std::is_sorted(progress.begin(), progress.end()));
     EXPECT_NEAR(progress.back(), 45, 1e-9);
   }
+}
+
+// A word ends where the next one starts, by the alignment; here that lies behind the cut.
+TEST(SpeechCuts, NoWordSpansOne) {
+  TwoWords model(true);
+  const auto t = transcribe(model, by_turns({10, 4, 20, 5, 6}), true);
+  ASSERT_EQ(t.segments.size(), 2u);
+  ASSERT_EQ(t.segments[0].words.size(), 1u);
+  EXPECT_LE(t.segments[0].words[0].end, 14.5);
+  EXPECT_LE(t.segments[0].end, 14.5);
+  EXPECT_GE(t.segments[1].start, 33.5);
+  EXPECT_LE(t.segments[1].words[0].end, 39.5);
 }
 
 // All words lie on one side: the segment keeps to it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a window's text: judged, cut into segments, timed.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/log.hpp"
@@ -134,7 +135,9 @@ std::vector<TimedSegment> SpeechRun::timed(const Piece& piece, const WindowText&
     segment.tokens = s.all_tokens;
     segment.avg_logprob = text.avg_logprob, segment.no_speech_prob = text.no_speech_prob;
     segment.compression_ratio = text.compression_ratio, segment.temperature = text.temperature;
-    parts.push_back({std::move(segment), token, token + s.tokens.size()});
+    Part part{std::move(segment), token, token + s.tokens.size()};
+    if (speech_) std::tie(part.low, part.high) = speech_->cuts_around(part.segment.start, part.segment.end);
+    parts.push_back(std::move(part));
     token += s.tokens.size();
   }
   const bool cuts = std::any_of(parts.begin(), parts.end(), [this](const Part& p) { return spans_cut(p.segment); });

@@ -127,7 +127,7 @@ std::vector<SpeechPart> find_speech(VoiceModel& model, AudioSource& source, cons
 }
 
 SpeechOnlySource::SpeechOnlySource(AudioSource& source, VoiceModel& model, const VadOptions& options)
-    : source_(source), model_(model), segmenter_(options, model.window_samples()) {
+    : source_(source), model_(model), segmenter_(options, model.window_samples()), pad_(options.pad) {
   if (options.max_speech == std::numeric_limits<double>::infinity())
     throw_error(Exit::failed, "speech of any length can't be held until it ends");
   model.reset();
@@ -198,6 +198,16 @@ std::vector<double> SpeechOnlySource::cuts(double from, double to) const {
     if (at > from && at < to) cuts.push_back(at);
   }
   return cuts;
+}
+
+std::pair<double, double> SpeechOnlySource::cuts_around(double from, double to) const {
+  std::pair<double, double> around{0, std::numeric_limits<double>::infinity()};
+  for (const Piece& p : pieces_) {
+    const double at = double(p.here) / rate;
+    if (at <= from) around.first = at;
+    if (at >= to) around.second = std::min(around.second, at);
+  }
+  return around;
 }
 
 }  // namespace consonant

@@ -85,6 +85,10 @@ class SpeechOnlySource final : public AudioSource {
   double end_time(double seconds) const;
   // The cuts strictly between two times of this source.
   std::vector<double> cuts(double from, double to) const;
+  // The last cut at or before `from` and the first at or after `to`; 0 and infinity where there is none.
+  std::pair<double, double> cuts_around(double from, double to) const;
+  // Seconds before and after a cut that hold no speech.
+  double pad() const { return pad_; }
 
  private:
   // From `here` on, samples of this source are those of the recording from `there` on.
@@ -98,6 +102,7 @@ class SpeechOnlySource final : public AudioSource {
   AudioSource& source_;
   VoiceModel& model_;
   SpeechSegmenter segmenter_;
+  double pad_;
   std::deque<SpeechPart> parts_;  // known, and not all given out
   std::vector<float> held_;       // of the recording, from sample first_ on
   int64_t first_ = 0, taken_ = 0, given_ = 0;
