@@ -140,7 +140,9 @@ def consonant(options, engine: Engine, model: Model, clip: Clip, setting: Settin
                clip.language, "--threads", setting.threads]
     command += ["--precision", engine.kind] if engine.kind == "f32" else []
     done = measured(command + [clip.path], options.timeout)
-    return {"text": text_of(done.out, f"consonant on {clip.name}", lambda found: found["text"])} | done.figures()
+    text = text_of(done.out, f"consonant on {clip.name}", lambda found: found["text"])
+    timings = json.loads(done.out).get("timings", {})
+    return {"text": text} | ({"call_s": float(timings["wall_s"])} if "wall_s" in timings else {}) | done.figures()
 
 
 def whisper_cpp(options, engine: Engine, model: Model, clip: Clip, setting: Setting) -> dict:

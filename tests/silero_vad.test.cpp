@@ -204,7 +204,7 @@ std::vector<float> clip(const std::string& name, double seconds) {
 
 // The package has two sets of weights; `golden` names the one.
 void expect_golden(const std::string& weights, const std::string& golden) {
-  const std::string path = CONSONANT_MODELS "/" + weights;
+  const std::string path = CONSONANT_MODELS "/silero-vad/" + weights;
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " isn't there";
   const Golden file(CONSONANT_TEST_DATA "/vad/golden.safetensors");
   for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::reference}) {

