@@ -73,6 +73,13 @@ bool SoundLevels::reaches(double db) const {
 
 bool SoundLevels::loud(int64_t i) const { return (*this)[i] >= *threshold_; }
 
+int64_t SoundLevels::loud_frames(int64_t from, int64_t to) const {
+  int64_t count = 0;
+  if (!threshold_) return count;
+  for (int64_t i = std::max<int64_t>(0, from); i < std::min(to, frames()); ++i) count += loud(i);
+  return count;
+}
+
 std::optional<int64_t> SoundLevels::first_loud(int64_t from, int64_t to) const {
   if (!threshold_) return std::nullopt;
   to = std::min(to, frames());

@@ -41,6 +41,7 @@ class SoundLevels {
   // past the last.
   std::optional<int64_t> first_loud(int64_t from, int64_t to) const;
   std::optional<int64_t> last_loud(int64_t from, int64_t to) const;
+  int64_t loud_frames(int64_t from, int64_t to) const;  // 0 if nothing stands out
 
  private:
   bool loud(int64_t i) const;

@@ -19,6 +19,7 @@ constexpr double step_s = 0.02;
 constexpr int64_t slow = 100;          // steps that a window moves on at least, every other time
 constexpr int64_t long_silence = 150;  // frames of quiet that a first word doesn't reach into
 constexpr int64_t long_tail = 100;     // frames of quiet that a last one doesn't
+constexpr int64_t left_out = 100;      // loud frames after a text that it should have told of
 constexpr int64_t few_letters = 24;
 
 }  // namespace
@@ -62,6 +63,11 @@ WindowCut SpeechRun::cut(const Piece& piece, const WindowText& text) {
   // A text that ended within a piece of its own has nothing left to decode again.
   const bool all = !options_.timestamps || (!options_.context && text.ended);
   WindowCut parts = cut_window(text.tokens, parts_.vocabulary, length, all);
+  // A text that ends although the sound goes on, much of it loud, has left speech out: that is decoded anew.
+  if (parts.advance == length && !parts.segments.empty()) {
+    const int64_t end = parts.segments.back().end;
+    if (piece.levels.loud_frames(2 * end, 2 * length) >= left_out) parts.advance = end;
+  }
   if (parts.advance < std::min(slow, length) && slow_) {
     parts = cut_window(text.tokens, parts_.vocabulary, length, true);
   }
