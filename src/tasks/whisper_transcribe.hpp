@@ -56,6 +56,9 @@ struct WhisperParts {
 // said before without being sure. A text that comes again is first decoded anew without the context that may have
 // brought it.
 //
+// What is speech and was left out: loud sound after the text's last timestamp is decoded again from there; a text with
+// far too few letters for its loud sound is decoded without context, and if that doesn't help, from the first pause on.
+//
 // Ends for any input: a window's text is bounded, and of two windows one at least moves on by two seconds.
 // Wrong usage for a language that the model doesn't know and for options outside their ranges.
 TimedTranscript transcribe_speech(const WhisperParts& parts, AudioSource& source, const SpeechOptions& options,
