@@ -80,6 +80,18 @@ int64_t SoundLevels::loud_frames(int64_t from, int64_t to) const {
   return count;
 }
 
+int64_t SoundLevels::pause_after(int64_t loud_before) const {
+  constexpr int64_t pause = 30;
+  int64_t quiet = 0;
+  for (int64_t i = 0; threshold_ && i < frames(); ++i) {
+    const bool is_loud = loud(i);
+    loud_before -= is_loud;
+    quiet = is_loud || loud_before > 0 ? 0 : quiet + 1;
+    if (quiet == pause) return i - pause / 2;
+  }
+  return frames();
+}
+
 std::optional<int64_t> SoundLevels::first_loud(int64_t from, int64_t to) const {
   if (!threshold_) return std::nullopt;
   to = std::min(to, frames());

@@ -42,6 +42,8 @@ class SoundLevels {
   std::optional<int64_t> first_loud(int64_t from, int64_t to) const;
   std::optional<int64_t> last_loud(int64_t from, int64_t to) const;
   int64_t loud_frames(int64_t from, int64_t to) const;  // 0 if nothing stands out
+  // The middle of the first pause of 300 ms after `loud` loud frames; all frames if there is none.
+  int64_t pause_after(int64_t loud) const;
 
  private:
   bool loud(int64_t i) const;

@@ -76,6 +76,7 @@ class SpeechRun {
   bool drops(const Piece& piece, const WindowText& text) const;
   bool unsure(const Piece& piece, const WindowText& text) const;
   bool repeats(const WindowText& text) const;
+  bool leaves_out(const Piece& piece, const WindowText& text) const;
   void accept(const Piece& piece, const WindowText& text, const WindowCut& cut);
   std::vector<TimedSegment> timed(const Piece& piece, const WindowText& text, const WindowCut& cut);
   std::vector<Word> words_of(const Piece& piece, const WindowCut& cut);
@@ -104,7 +105,7 @@ class SpeechRun {
   float peak_;              // of the features
   double loudest_ = -1000;  // frame so far, in dB
   double last_end_ = 0;     // of the segments so far, in seconds
-  bool language_known_ = false, slow_ = false;
+  bool language_known_ = false, slow_ = false, shortened_ = false;
 };
 
 }  // namespace consonant

@@ -20,6 +20,7 @@ constexpr int64_t slow = 100;          // steps that a window moves on at least,
 constexpr int64_t long_silence = 150;  // frames of quiet that a first word doesn't reach into
 constexpr int64_t long_tail = 100;     // frames of quiet that a last one doesn't
 constexpr int64_t left_out = 100;      // loud frames after a text that it should have told of
+constexpr double most_letters = 15;    // a second
 constexpr int64_t few_letters = 24;
 
 }  // namespace
@@ -68,6 +69,15 @@ WindowCut SpeechRun::cut(const Piece& piece, const WindowText& text) {
     const int64_t end = parts.segments.back().end;
     if (piece.levels.loud_frames(2 * end, 2 * length) >= left_out) parts.advance = end;
   }
+  // The same where it claims to tell of much more sound than so few letters can: it goes on at the first pause after
+  // the time that they take at least. Not twice in a row: there is loud sound that isn't speech.
+  shortened_ = !shortened_ && leaves_out(piece, text);
+  if (shortened_) {
+    const double seconds = double(letters_of(text.text).size()) / most_letters;
+    const int64_t end = piece.levels.pause_after(static_cast<int64_t>(seconds * rate) / SoundLevels::frame) / 2;
+    parts.advance = std::min(parts.advance, end);
+    for (WindowSegment& s : parts.segments) s.start = std::min(s.start, end), s.end = std::min(s.end, end);
+  }
   if (parts.advance < std::min(slow, length) && slow_) {
     parts = cut_window(text.tokens, parts_.vocabulary, length, true);
   }
@@ -81,6 +91,15 @@ bool SpeechRun::repeats(const WindowText& text) const {
   std::vector<std::string> texts;
   for (const WindowSegment& s : parts.segments) texts.push_back(text_of(s.tokens));
   return repetition_.again(texts);
+}
+
+// Far fewer letters than so much loud sound has if it is speech (10 to 15 a second).
+bool SpeechRun::leaves_out(const Piece& piece, const WindowText& text) const {
+  const WindowCut parts = cut_window(text.tokens, parts_.vocabulary, (piece.length + step - 1) / step, false);
+  const double loud = double(piece.levels.loud_frames(0, 2 * parts.advance)) * SoundLevels::frame / rate;
+  size_t letters = 0;
+  for (const WindowSegment& s : parts.segments) letters += letters_of(text_of(s.tokens)).size();
+  return loud > 5 && double(letters) < 4 * loud;
 }
 
 // Moves a start out of a long silence before it, and an end out of one after it.

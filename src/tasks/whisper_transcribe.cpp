@@ -176,12 +176,14 @@ std::optional<std::vector<WindowText>> SpeechRun::decode(std::span<const WindowR
   return texts;
 }
 
-// With the context; without it if with it the text comes again.
+// With the context; without it if with it the text comes again, or tells little of a loud window.
 std::optional<WindowText> SpeechRun::decode_one(const Piece& piece) {
   const WindowRequest first = request(piece, context_);
   auto texts = decode({&first, 1});
   if (!texts) return std::nullopt;
-  if (context_.empty() || no_speech(piece, (*texts)[0]) || !repeats((*texts)[0])) return std::move((*texts)[0]);
+  WindowText& text = (*texts)[0];
+  const bool misled = !context_.empty() && (leaves_out(piece, text) || (!no_speech(piece, text) && repeats(text)));
+  if (!misled) return std::move(text);
   context_.clear();
   const WindowRequest second = request(piece, {});
   texts = decode({&second, 1});

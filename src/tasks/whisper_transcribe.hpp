@@ -61,6 +61,9 @@ struct WhisperParts {
 // With a model of the voice the windows are filled with speech alone. No segment spans what was left out, and without
 // any speech the Whisper model isn't run.
 //
+// What is speech and was left out: loud sound after the text's last timestamp is decoded again from there; a text with
+// far too few letters for its loud sound is decoded without context, and if that doesn't help, from the first pause on.
+//
 // Ends for any input: a window's text is bounded, and of two windows one at least moves on by two seconds.
 // Wrong usage for a language that the model doesn't know and for options outside their ranges.
 TimedTranscript transcribe_speech(const WhisperParts& parts, AudioSource& source, const SpeechOptions& options,

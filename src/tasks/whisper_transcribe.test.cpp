@@ -23,10 +23,11 @@ constexpr int64_t second = 16000;
 using Sound = std::vector<float>;
 using State = FakeWindowModel::State;
 
-// A sound that swings as speech does, and says what the fake model is to hear: `value` is its strength.
-void say(Sound& to, double seconds, float value) {
+// A sound that comes and goes as speech does, and says what the fake model is to hear: `value` is its strength. Bursts
+// of 30 ms are so little loud sound that few letters are enough for it.
+void say(Sound& to, double seconds, float value, int64_t burst = 480) {
   for (int64_t i = 0; i < int64_t(seconds * double(second)); ++i) {
-    to.push_back(i % 4000 < 2000 ? (i % 2 == 0 ? value : -value) : 0.001f * value);
+    to.push_back(i % 4000 < burst ? (i % 2 == 0 ? value : -value) : 0.001f * value);
   }
 }
 void be_silent(Sound& to, double seconds) { to.resize(to.size() + size_t(seconds * double(second)), 0.0f); }
@@ -176,10 +177,10 @@ TEST(Speech, WhatTheModelDoubtsIsDropped) {
   say(sound, 50, 0.5f);
   // No speech, and improbable: by the model's own test. Then a few words, less improbable.
   for (const float sure : {3.0f, 4.8f}) {
-    Trial trial(writes([](const State&) { return "<0> You<100>"; }, 9, sure));
+    Trial trial(writes([](const State&) { return "<0> You<1500>"; }, 9, sure));
     EXPECT_THAT(trial.run(sound).segments, SizeIs(0)) << sure;
   }
-  Trial trial(writes([](const State&) { return "<0> You<100>"; }));
+  Trial trial(writes([](const State&) { return "<0> You<1500>"; }));
   EXPECT_THAT(trial.run(sound).segments, SizeIs(2));
 }
 
@@ -208,6 +209,53 @@ TEST(Speech, ARepeatedTextIsDecodedAgainWithoutContext) {
   const auto t = trial.run(sound);
   EXPECT_THAT(texts_of(t), ElementsAre(" first words", " others now"));
   EXPECT_EQ(with, 1);
+}
+
+TEST(Speech, SoundThatATextLeavesOutIsDecodedAnew) {
+  // The text ends after four seconds, the sound goes on.
+  int windows = 0;
+  const auto script = writes([&](const State& s) -> std::string {
+    if (begins(s)) ++windows;
+    return windows == 1 ? "<0> The first of two sentences.<200>" : "<0> And the other one.<300>";
+  });
+  Sound sound;
+  say(sound, 4, 0.5f, 1000);
+  be_silent(sound, 1);
+  say(sound, 5, 0.5f, 1000);
+  be_silent(sound, 0.5);
+  for (const bool context : {true, false}) {
+    windows = 0;
+    Trial trial(script);
+    const auto t = trial.run(sound, {.language = "en", .beam = 1, .context = context});
+    EXPECT_THAT(texts_of(t), ElementsAre(" The first of two sentences.", " And the other one.")) << context;
+    EXPECT_GE(t.segments[1].start, 4);
+    check_times(t);
+  }
+}
+
+TEST(Speech, TooFewLettersForALoudWindowAreDecodedWithoutContextThenShortened) {
+  std::vector<bool> contexts;
+  Trial trial(writes([&](const State& s) -> std::string {
+    if (begins(s)) contexts.push_back(s.prompt.front() == v.previous);
+    std::string sentence;
+    Random random(3);
+    for (int i = 0; i < 140; ++i) sentence += char('a' + random.next() % 26);
+    return contexts.size() == 1  ? "<0> " + sentence + "<1500>"
+           : contexts.size() < 4 ? "<0> Few<1500>"
+                                 : "<0> More<1500>";
+  }));
+  Sound sound;
+  say(sound, 30, 0.5f, 2000);
+  say(sound, 3, 0.5f, 2000);
+  be_silent(sound, 1);
+  say(sound, 20, 0.5f, 2000);
+  const auto t = trial.run(sound);
+  EXPECT_THAT(contexts, ElementsAre(false, true, false, true, false));
+  ASSERT_THAT(t.segments, SizeIs(3));
+  EXPECT_EQ(t.segments[1].text, " Few");
+  EXPECT_NEAR(t.segments[1].end, 33.5, 0.5);
+  EXPECT_NEAR(t.segments[2].end, 54, 0.5);
+  check_times(t);
 }
 
 // An hour of faint noise that isn't quite steady: the model writes the same into every window.
@@ -395,7 +443,7 @@ TEST(Speech, AnHourEnds) {
       const auto count = std::min<int64_t>(int64_t(to.size()), 3600 * second - at);
       for (int64_t i = 0; i < count; ++i, ++at) {
         const bool speaks = at / (60 * second) % 10 == 0;
-        to[size_t(i)] = speaks && at % 4000 < 2000 ? 0.3f : 0.0f;
+        to[size_t(i)] = speaks && at % 4000 < 480 ? 0.3f : 0.0f;
       }
       return count;
     }
