@@ -23,7 +23,7 @@ std::vector<float> by_turns(const std::vector<double>& seconds) {
   for (const double s : seconds) {
     const auto end = static_cast<int64_t>(samples.size()) + static_cast<int64_t>(s * rate);
     for (auto i = static_cast<int64_t>(samples.size()); i < end; ++i)
-      samples.push_back(loud ? (i / 1600 % 2 ? 0.5f : 0.02f) * (i % 2 ? 1.0f : -1.0f) : 0.0f);
+      samples.push_back(loud ? (i % 4000 < 480 ? 0.5f : 0.002f) * (i % 2 ? 1.0f : -1.0f) : 0.0f);
     loud = !loud;
   }
   return samples;
