@@ -82,9 +82,11 @@ class FakeTranscriber : public Transcriber {
 
   Transcript transcribe(AudioInput& audio, const TranscribeOptions& options,
                         const TranscribeCallbacks& callbacks) override {
+    if (options.language == "xx") bad_usage("language xx: there is no such language");
+    if (options.vad && options.vad_model.ends_with("wrong")) bad_input("{}: finds no speech", options.vad_model);
+    if (audio.length() == 0 && audio.name().empty()) return {};  // asked for the sake of its options only
     state_->asked.push_back(options);
     state_->heard.push_back(audio.name());
-    if (options.language == "xx") bad_usage("language xx: there is no such language");
     cancelled_ = false;
     Transcript t;
     t.language = options.language == "auto" ? "en" : options.language;

@@ -183,6 +183,18 @@ TEST_F(TranscribeCli, WrongUsageIsTwoBeforeAnythingIsLoaded) {
   EXPECT_EQ(content(a), "one\n");
   EXPECT_EQ(run({a, a, "-l", "xx"}), 2);  // known once the model is: not a failure of each recording
   EXPECT_THAT(err, HasSubstr("error: language xx"));
+  EXPECT_EQ(run({a, "-l", ""}), 2);
+  EXPECT_THAT(err, HasSubstr("-l ''"));
+  EXPECT_EQ(run({a, "--prompt", "\xff"}), 2);
+  EXPECT_THAT(err, HasSubstr("--prompt"));
+  EXPECT_EQ(run({a, ""}), 2);
+}
+
+TEST_F(TranscribeCli, AWrongVadModelIsNotAFaultOfEachRecording) {
+  const std::string a = file("a.wav", "one\n"), b = file("b.wav", "two\n"), weights = file("wrong", "x");
+  EXPECT_EQ(run({a, b, "--vad", "--vad-model", weights}), 3);
+  EXPECT_EQ(err, "error: " + weights + ": finds no speech\n");
+  EXPECT_TRUE(state->heard.empty());
 }
 
 TEST_F(TranscribeCli, EnglishOnlyModelsWarnAndGoOn) {
@@ -194,7 +206,7 @@ TEST_F(TranscribeCli, EnglishOnlyModelsWarnAndGoOn) {
   EXPECT_THAT(err, HasSubstr("--task translate"));
   EXPECT_EQ(run({path("a.wav"), "-l", "English"}), 0);
   EXPECT_EQ(err, "");
-  EXPECT_EQ(run({path("a.wav"), "-l", "qq"}), 2);
+  EXPECT_EQ(run({path("a.wav"), "-l", "xx"}), 2);
 }
 
 TEST_F(TranscribeCli, JsonIsALineARecording) {

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <span>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/utf8.hpp"
 #include "cli/models.hpp"
 #include "cli/transcribe.hpp"
 
@@ -15,7 +17,26 @@ constexpr const char* vad_name = "silero-vad";
 
 void check_seconds(const char* option, double seconds, bool zero) {
   if (!std::isfinite(seconds) || seconds < 0 || (seconds == 0 && !zero))
-    bad_usage("{} {}: has to be {} seconds", option, seconds, zero ? "0 or more" : "more than 0");
+    bad_usage("{} {}: has to be {} seconds, a finite number", option, seconds, zero ? "0 or more" : "more than 0");
+}
+
+// A recording of nothing.
+class NoSound final : public AudioInput {
+ public:
+  int64_t read(std::span<float>) override { return 0; }
+  int64_t length() const override { return 0; }
+  const std::vector<std::string>& warnings() const override { return none_; }
+  std::string name() const override { return ""; }
+
+ private:
+  const std::vector<std::string> none_;
+};
+
+// A language that there isn't and a --vad-model that is no such thing are faults of the call: said once, before any
+// recording is read, rather than of each recording.
+void try_options(Transcriber& transcriber, const TranscribeOptions& options) {
+  NoSound nothing;
+  transcriber.transcribe(nothing, options, {});
 }
 
 }  // namespace
@@ -72,6 +93,9 @@ void TranscribeFlags::check() const {
   if (split)
     bad_usage("--split: this version runs no model that would need it; Whisper takes recordings of any length");
   model.check();
+  if (language.empty()) bad_usage("-l '': has to be a language, or auto");
+  if (!is_utf8(prompt)) bad_usage("--prompt: isn't UTF-8");
+  if (std::find(inputs.begin(), inputs.end(), "") != inputs.end()) bad_usage("'': is no name of a recording");
   check_seconds("--offset", offset, true);
   if (duration) check_seconds("--duration", *duration, false);
   if (deadline) check_seconds("--deadline", *deadline, false);
@@ -118,14 +142,11 @@ std::shared_ptr<Transcriber> TranscribeFlags::load(World& world, TranscribeOptio
   const ModelInfo& info = transcriber->info();
   log_verbose("{} on {}{}, precision {}", info.name.empty() ? info.architecture : info.name, info.device,
               model.engine.device == "auto" ? " (chosen by auto)" : "", info.precision);
+  try_options(*transcriber, options);
   if (!transcriber->multilingual()) {
     std::string wanted = options.language;
     for (char& c : wanted)
       if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
-    const std::vector<std::string> known = transcriber->languages();
-    if (known.size() > 1 && wanted.size() <= 3 && wanted != "auto" &&
-        std::find(known.begin(), known.end(), wanted) == known.end())
-      bad_usage("-l {}: there is no such language", options.language);
     if (wanted != "auto" && wanted != "en" && wanted != "english")
       log_warning("-l {}: this model knows English only; going on with en", options.language);
     if (options.task == SpeechTask::translate)

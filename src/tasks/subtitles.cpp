@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/utf8.hpp"
@@ -188,9 +189,11 @@ std::string write_srt(const TimedTranscript& transcript, const SubtitleOptions& 
 }
 
 std::string write_vtt(const TimedTranscript& transcript, const SubtitleOptions& options) {
-  std::string out = "WEBVTT\n";
+  std::string out = "WEBVTT\n\n";  // the empty line belongs to the head, cues or not
+  bool first = true;
   for (const Cue& cue : cues_of(transcript, options)) {
-    out += fmt::format("\n{} --> {}\n", clock_time(cue.start, '.'), clock_time(cue.end, '.'));
+    out += fmt::format("{}{} --> {}\n", std::exchange(first, false) ? "" : "\n", clock_time(cue.start, '.'),
+                       clock_time(cue.end, '.'));
     if (!cue.speaker.empty()) out += fmt::format("<v {}>", escaped(cue.speaker));
     out += escaped(fmt::format("{}\n", fmt::join(cue.lines, "\n")));
   }

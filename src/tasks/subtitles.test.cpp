@@ -180,7 +180,7 @@ TEST(Transcript, UnknownKindsAreRefused) {
   }
   EXPECT_EQ(write_transcript({}, "txt"), "");
   EXPECT_EQ(write_transcript({}, "srt"), "");
-  EXPECT_EQ(write_transcript({}, "vtt"), "WEBVTT\n");
+  EXPECT_EQ(write_transcript({}, "vtt"), "WEBVTT\n\n");
 }
 
 }  // namespace

@@ -54,6 +54,18 @@ void check_texts(std::span<const std::string_view> texts, const WhisperControls&
                 sanitize_utf8(text), whisper_control_text(controls, id));
 }
 
+// A model of a published size has the control tokens of that size: with the texts of another one, which often fit into
+// its ids, it would write words that it doesn't mean.
+void check_size(int64_t size, const WhisperControls& controls, std::string_view source) {
+  if (size < smallest || size > smallest + 2) return;
+  const WhisperControls expected = whisper_controls(size, source);
+  if (controls.end == expected.end && controls.languages == expected.languages) return;
+  bad_input(
+      "{}: the vocabulary is another model's: {} has id {} with {} languages, where a model of {} tokens has {} "
+      "with {}",
+      source, end_text, controls.end, controls.languages, size, expected.end, expected.languages);
+}
+
 std::optional<int32_t> position(std::span<const std::string_view> texts, std::string_view text) {
   const auto at = std::find(texts.begin(), texts.end(), text);
   return at == texts.end() ? std::nullopt : std::optional(static_cast<int32_t>(at - texts.begin()));
@@ -79,6 +91,7 @@ WhisperControls whisper_controls(std::span<const std::string_view> texts, std::s
               translate_text, *translate);
   const WhisperControls controls{*end, *translate - *end - 2};
   check_texts(texts, controls, source);
+  check_size(static_cast<int64_t>(texts.size()), controls, source);
   return controls;
 }
 

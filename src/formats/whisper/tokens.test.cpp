@@ -82,6 +82,28 @@ TEST(WhisperTokens, ControlsAreFoundByTheirTexts) {
   EXPECT_THAT(refusal([&] { whisper_controls(texts, "m"); }), HasSubstr("ends at id 7"));
 }
 
+// A vocabulary with its control tokens at `end`, and without the texts of the timestamps, as Hugging Face has it.
+std::vector<std::string> vocabulary(int64_t size, const WhisperControls& controls) {
+  std::vector<std::string> texts(static_cast<size_t>(size));
+  for (int64_t id = controls.end; id < controls.first_timestamp(); ++id)
+    texts[static_cast<size_t>(id)] = whisper_control_text(controls, id);
+  return texts;
+}
+
+TEST(WhisperTokens, ModelsHaveTheVocabularyOfTheirSize) {
+  const auto found = [](int64_t size, int64_t of) {
+    const auto texts = vocabulary(size, whisper_controls(of, "m"));
+    return whisper_controls(std::vector<std::string_view>(texts.begin(), texts.end()), "m").end;
+  };
+  EXPECT_EQ(found(51864, 51864), 50256);
+  EXPECT_EQ(found(51865, 51865), 50257);
+  EXPECT_EQ(found(51866, 51866), 50257);
+  for (const int64_t size : {51864, 51865, 51866})
+    for (const int64_t of : {51864, 51865, 51866})
+      if (size != of)
+        EXPECT_THAT(refusal([&] { found(size, of); }), HasSubstr("the vocabulary is another model's")) << size << of;
+}
+
 TEST(WhisperTokens, MergesByRank) {
   const std::vector<std::string> texts = {"a", "b", "c", "bc", "ab", "abc", "é", "éa"};
   const RankedMerges ranks(texts, texts.size());
