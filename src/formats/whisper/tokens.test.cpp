@@ -100,8 +100,9 @@ TEST(WhisperTokens, ModelsHaveTheVocabularyOfTheirSize) {
   EXPECT_EQ(found(51866, 51866), 50257);
   for (const int64_t size : {51864, 51865, 51866})
     for (const int64_t of : {51864, 51865, 51866})
-      if (size != of)
+      if (size != of) {
         EXPECT_THAT(refusal([&] { found(size, of); }), HasSubstr("the vocabulary is another model's")) << size << of;
+      }
 }
 
 TEST(WhisperTokens, MergesByRank) {
