@@ -111,6 +111,18 @@ TEST(SoundLevels, TellSilenceFromQuietSound) {
   EXPECT_NEAR(double(levels_of(late).silent_frames()), 100, 3);
 }
 
+TEST(SoundLevels, DontHearAConstant) {
+  double loudest = -1000, shifted_loudest = -1000;
+  Sound sound = speech(32000, 0.3f);
+  const SoundLevels plain(sound, loudest);
+  for (float& x : sound) x += 0.4f;
+  const SoundLevels shifted(sound, shifted_loudest);
+  ASSERT_EQ(shifted.frames(), plain.frames());
+  EXPECT_EQ(shifted.steady(), plain.steady());
+  EXPECT_NEAR(shifted_loudest, loudest, 0.5);
+  EXPECT_TRUE(SoundLevels(Sound(32000, 0.4f), shifted_loudest).silent());
+}
+
 TEST(SoundLevels, TellHumAndHissFromSpeech) {
   EXPECT_TRUE(levels_of(tone(48000, 0.3f)).steady());
   EXPECT_TRUE(levels_of(noise(160000, 0.2f)).steady());

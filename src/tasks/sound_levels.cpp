@@ -8,9 +8,16 @@ namespace consonant {
 
 namespace {
 
-double level(std::span<const float> samples) {
+double mean(std::span<const float> samples) {
+  double sum = 0;
+  for (const float x : samples) sum += double(x);
+  return sum / double(std::max<size_t>(1, samples.size()));
+}
+
+// Without the constant that a faulty input adds, which nobody hears.
+double level(std::span<const float> samples, double constant) {
   double energy = 0;
-  for (const float x : samples) energy += double(x) * double(x);
+  for (const float x : samples) energy += (double(x) - constant) * (double(x) - constant);
   return 10 * std::log10(std::max(1e-12, energy / double(std::max<size_t>(1, samples.size()))));
 }
 
@@ -23,8 +30,9 @@ double quantile(std::vector<float> values, double share) {
 }  // namespace
 
 SoundLevels::SoundLevels(std::span<const float> samples, double& loudest) {
+  const double constant = mean(samples);
   for (size_t at = 0; at < samples.size(); at += frame) {
-    const double db = level(samples.subspan(at, std::min<size_t>(frame, samples.size() - at)));
+    const double db = level(samples.subspan(at, std::min<size_t>(frame, samples.size() - at)), constant);
     decibels_.push_back(static_cast<float>(db));
     loudest = std::max(loudest, db);
   }
