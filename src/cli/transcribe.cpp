@@ -249,6 +249,9 @@ Action add_transcribe(CLI::App& program) {
   return [command](World& world) {
     command->check();
     const std::vector<std::string> formats = chosen_formats(world, command->formats, command->json);
+    const auto has_words = [](const std::string& f) { return f == "json" || f == "srt" || f == "vtt"; };
+    if (command->word_times && std::none_of(formats.begin(), formats.end(), has_words))
+      log_warning("--word-times: json, srt and vtt make use of them; {} shows none", formats.front());
     return command->live ? transcribe_live(world, *command, formats) : Run(world, *command, formats)();
   };
 }

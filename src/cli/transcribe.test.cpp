@@ -113,6 +113,7 @@ TEST_F(TranscribeCli, OptionsReachTheTranscriber) {
                  "--deadline",
                  "100"}),
             0);
+  EXPECT_THAT(err, HasSubstr("txt shows none"));
   const TranscribeOptions& o = state->asked.at(0);
   EXPECT_EQ(o.language, "fr");
   EXPECT_EQ(o.task, SpeechTask::translate);

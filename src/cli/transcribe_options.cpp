@@ -54,7 +54,8 @@ void TranscribeFlags::add(CLI::App& app) {
                  "File, or folder if it is one, ends in '/', or several results are to be expected; default: stdout");
   app.add_flag("--recursive", recursive, "The folders in a folder too; -o mirrors them");
   app.add_flag("--force", force, "Replace results that are in the folder of -o already; default: leave them");
-  app.add_flag("--word-times", word_times, "Times and probabilities of words (json)");
+  app.add_flag("--word-times", word_times,
+               "Times and probabilities of words: in json, and where srt and vtt may part a line");
   app.add_option("--prompt", prompt, "Text that might have come before: names and spellings to keep");
   app.add_option("--beam", beam, "Texts that are followed at the same time; 1: greedy")
       ->check(whole_number(1, 64))
