@@ -2,7 +2,6 @@
 #include "engine/speech_engine.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -10,7 +9,6 @@
 #include "engine/model_setup.hpp"
 #include "engine/stop_reason.hpp"
 #include "formats/sha256.hpp"
-#include "tasks/languages.hpp"
 #include "tasks/subtitles.hpp"
 #include "tasks/whisper_transcribe.hpp"
 #include "tasks/whisper_window.hpp"
@@ -32,66 +30,33 @@ class SourceOfInput final : public AudioSource {
   AudioInput& input_;
 };
 
-Segment to_public(const TimedSegment& s) {
-  Segment segment{.id = s.id,
-                  .start = s.start,
-                  .end = s.end,
-                  .text = s.text,
-                  .speaker = s.speaker,
-                  .avg_logprob = s.avg_logprob,
-                  .no_speech_prob = s.no_speech_prob,
-                  .compression_ratio = s.compression_ratio,
-                  .temperature = s.temperature,
-                  .tokens = s.tokens,
-                  .words = {}};
-  for (const TimedWord& w : s.words) segment.words.push_back({w.word, w.start, w.end, w.probability});
-  return segment;
+// The public results and those of the tasks have the same fields.
+template <class To, class From>
+To segment_as(const From& from) {
+  To to;
+  to.id = from.id;
+  to.start = from.start, to.end = from.end;
+  to.text = from.text, to.speaker = from.speaker;
+  to.avg_logprob = from.avg_logprob, to.no_speech_prob = from.no_speech_prob;
+  to.compression_ratio = from.compression_ratio, to.temperature = from.temperature;
+  to.tokens = from.tokens;
+  for (const auto& w : from.words) to.words.push_back({w.word, w.start, w.end, w.probability});
+  return to;
 }
 
-TimedSegment from_public(const Segment& s) {
-  TimedSegment segment{.id = s.id,
-                       .start = s.start,
-                       .end = s.end,
-                       .text = s.text,
-                       .speaker = s.speaker,
-                       .avg_logprob = s.avg_logprob,
-                       .no_speech_prob = s.no_speech_prob,
-                       .compression_ratio = s.compression_ratio,
-                       .temperature = s.temperature,
-                       .tokens = s.tokens,
-                       .words = {}};
-  for (const SpokenWord& w : s.words) segment.words.push_back({w.word, w.start, w.end, w.probability});
-  return segment;
-}
-
-Transcript to_public(TimedTranscript&& t) {
-  Transcript transcript;
-  transcript.file = std::move(t.file);
-  transcript.duration = t.duration;
-  transcript.language = std::move(t.language);
-  transcript.language_probability = t.language_probability;
-  transcript.text = std::move(t.text);
-  for (const TimedSegment& segment : t.segments) transcript.segments.push_back(to_public(segment));
-  transcript.warnings = std::move(t.warnings);
-  transcript.stop_reason = to_reason(t.stop);
-  transcript.timings = {t.timings.load_s,   t.timings.audio_s, t.timings.wall_s,    t.timings.encode_s,
-                        t.timings.decode_s, t.timings.windows, t.timings.fallbacks, t.timings.tokens};
-  return transcript;
-}
-
-TimedTranscript from_public(const Transcript& t) {
-  TimedTranscript transcript;
-  transcript.file = t.file;
-  transcript.duration = t.duration;
-  transcript.language = t.language;
-  transcript.language_probability = t.language_probability;
-  transcript.text = t.text;
-  for (const Segment& segment : t.segments) transcript.segments.push_back(from_public(segment));
-  transcript.warnings = t.warnings;
-  transcript.stop = static_cast<Stop>(t.stop_reason);
-  transcript.timings = {t.timings.load_s,   t.timings.audio_s, t.timings.wall_s,    t.timings.encode_s,
-                        t.timings.decode_s, t.timings.windows, t.timings.fallbacks, t.timings.tokens};
-  return transcript;
+// All but why it ended.
+template <class To, class Segment, class From>
+To transcript_as(const From& from) {
+  To to;
+  to.file = from.file;
+  to.duration = from.duration;
+  to.language = from.language, to.language_probability = from.language_probability;
+  to.text = from.text;
+  for (const auto& s : from.segments) to.segments.push_back(segment_as<Segment>(s));
+  to.warnings = from.warnings;
+  const auto& t = from.timings;
+  to.timings = {t.load_s, t.audio_s, t.wall_s, t.encode_s, t.decode_s, t.windows, t.fallbacks, t.tokens};
+  return to;
 }
 
 SpeechOptions to_speech(const TranscribeOptions& o) {
@@ -155,11 +120,13 @@ Transcript SpeechEngine::transcribe(AudioInput& audio, const TranscribeOptions& 
   runner_->make_room(windows * most_sequences(std::max({1, speech.beam, speech.best_of})), windows);
   SpeechCallbacks inner;
   if (callbacks.on_segment)
-    inner.on_segment = [&](const TimedSegment& segment) { return callbacks.on_segment(to_public(segment)); };
+    inner.on_segment = [&](const TimedSegment& segment) { return callbacks.on_segment(segment_as<Segment>(segment)); };
   inner.on_progress = callbacks.on_progress;
   SourceOfInput source(audio);
   if (options.vad) speech.voice = &voice(options.vad_model);
-  Transcript transcript = to_public(transcribe_speech({*runner_, vocabulary_, *tokenizer_}, source, speech, inner));
+  const TimedTranscript timed = transcribe_speech({*runner_, vocabulary_, *tokenizer_}, source, speech, inner);
+  auto transcript = transcript_as<Transcript, Segment>(timed);
+  transcript.stop_reason = to_reason(timed.stop);
   transcript.timings.load_s = load_seconds_;
   return transcript;
 }
@@ -190,36 +157,23 @@ std::string SpeechEngine::sha256() const {
   return sha256_of_files(files);
 }
 
-std::vector<int32_t> SpeechEngine::greedy_tokens(std::span<const float> samples, const TranscribeOptions& options) {
+std::vector<int32_t> SpeechEngine::greedy_tokens(int window, const TranscribeOptions& options) {
   WindowDecoder decoder(*runner_, vocabulary_, *tokenizer_);
-  float peak = -std::numeric_limits<float>::infinity();
-  const int window = runner_->encode(samples, peak);
   WindowSettings settings{.translate = options.task == SpeechTask::translate,
                           .timestamps = options.timestamps,
                           .beam = 1,
                           .fallback = false};
-  if (vocabulary_.multilingual) {
-    const auto& known = vocabulary_.languages;
-    size_t index = 0;
-    if (options.language == "auto") {
-      const std::vector<double> probabilities = decoder.languages(window);
-      index = static_cast<size_t>(std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin());
-    } else {
-      index =
-          static_cast<size_t>(std::find(known.begin(), known.end(), language_code(options.language)) - known.begin());
-      if (index == known.size()) bad_usage("the model doesn't know the language \"{}\"", options.language);
-    }
-    settings.language = vocabulary_.first_language + static_cast<int32_t>(index);
+  if (vocabulary_.multilingual && options.language == "auto") {
+    const std::vector<double> likely = decoder.languages(window);
+    settings.language = vocabulary_.first_language +
+                        static_cast<int32_t>(std::max_element(likely.begin(), likely.end()) - likely.begin());
+  } else if (vocabulary_.multilingual) {
+    settings.language = language_token(vocabulary_, options.language);
   }
-  std::vector<int32_t> context;
-  if (!options.prompt.empty()) {
-    context = tokenizer_->encode(" " + options.prompt, {.parse_special = false});
-    std::erase_if(context, [&](int32_t id) { return id >= vocabulary_.end; });
-  }
-  const WindowRequest request{window, context};
+  const std::vector<int32_t> initial = prompt_tokens(*tokenizer_, vocabulary_, options.prompt);
+  const WindowRequest request{.window = window, .context = {}, .initial = initial};
   std::vector<int32_t> tokens = decoder.prompt(request, settings);
   const auto texts = decoder.decode({&request, 1}, settings, [] { return true; });
-  runner_->forget(window);
   tokens.insert(tokens.end(), texts->front().tokens.begin(), texts->front().tokens.end());
   return tokens;
 }
@@ -229,7 +183,7 @@ std::shared_ptr<Transcriber> Transcriber::load(const std::string& path, const En
 }
 
 std::string format_transcript(const Transcript& transcript, std::string_view format) {
-  return write_transcript(from_public(transcript), format);
+  return write_transcript(transcript_as<TimedTranscript, TimedSegment>(transcript), format);
 }
 
 const std::vector<std::string>& transcript_formats() { return transcript_kinds(); }

@@ -30,8 +30,8 @@ class SpeechEngine final : public Transcriber {
 
   WhisperRunner& runner() { return *runner_; }
   std::string sha256() const;
-  // The prompt and what greedy decoding without fallback writes for a window with its margins.
-  std::vector<int32_t> greedy_tokens(std::span<const float> samples, const TranscribeOptions& options);
+  // The prompt and what greedy decoding without fallback writes for a window of the runner.
+  std::vector<int32_t> greedy_tokens(int window, const TranscribeOptions& options);
 
  private:
   VadRunner& voice(const std::string& path);

@@ -24,22 +24,37 @@ std::vector<float> first_window(AudioInput& audio, const WhisperRunner& runner) 
   return samples;
 }
 
-// A window and a text that looks at it, given back at the end.
+// Encoded, and forgotten at the end.
 struct OpenWindow {
   WhisperRunner& runner;
-  const int window, sequence;
+  const int id;
 
-  OpenWindow(WhisperRunner& runner, int window) : runner(runner), window(window), sequence(runner.open(window)) {}
-  ~OpenWindow() {
-    runner.close(sequence);
-    runner.forget(window);
+  OpenWindow(WhisperRunner& runner, const std::vector<float>& samples) : runner(runner), id(encode(samples)) {}
+  ~OpenWindow() { runner.forget(id); }
+  OpenWindow(const OpenWindow&) = delete;
+  OpenWindow& operator=(const OpenWindow&) = delete;
+
+ private:
+  int encode(const std::vector<float>& samples) {
+    float peak = -std::numeric_limits<float>::infinity();
+    return runner.encode(samples, peak);
   }
 };
 
+struct OpenText {
+  WhisperRunner& runner;
+  const int id;
+
+  explicit OpenText(const OpenWindow& window) : runner(window.runner), id(runner.open(window.id)) {}
+  ~OpenText() { runner.close(id); }
+  OpenText(const OpenText&) = delete;
+  OpenText& operator=(const OpenText&) = delete;
+};
+
 RecordedRun run_once(WhisperRunner& runner, const std::vector<float>& samples, const std::vector<int32_t>& tokens) {
-  float peak = -std::numeric_limits<float>::infinity();
-  const OpenWindow open(runner, runner.encode(samples, peak));
-  const WindowModel::Piece piece{open.sequence, tokens, static_cast<int64_t>(tokens.size())};
+  const OpenWindow window(runner, samples);
+  const OpenText text(window);
+  const WindowModel::Piece piece{text.id, tokens, static_cast<int64_t>(tokens.size())};
   const auto logits = runner.evaluate({&piece, 1});
   return {tokens, {logits.begin(), logits.end()}, runner.take_taps()};
 }
@@ -51,8 +66,8 @@ void record(Transcriber& transcriber, AudioInput& audio, const SpeechRecordOptio
   if (!speech) bad_usage("{} isn't a speech model", transcriber.info().path);
   WhisperRunner& runner = speech->runner();
   const std::vector<float> samples = first_window(audio, runner);
-  const std::vector<int32_t> tokens =
-      options.tokens.empty() ? speech->greedy_tokens(samples, options.transcribe) : options.tokens;
+  std::vector<int32_t> tokens = options.tokens;
+  if (tokens.empty()) tokens = speech->greedy_tokens(OpenWindow(runner, samples).id, options.transcribe);
   const Watch watch(runner, options.taps);
   if (!options.taps.empty()) check_taps(options.taps, runner.planned_taps());
   const RecordedRun run = controlled(runner, [&] { return run_once(runner, samples, tokens); });

@@ -52,7 +52,7 @@ void WhisperRunner::make_room(int sequences, int windows) {
   texts_ = PagedCache(CacheRole::self, model_.kv, options_.kv, model_.context, options_.sequences);
   windows_ = PagedCache(CacheRole::cross, model_.cross_kv, options_.kv, model_.positions, windows);
   window_of_.assign(static_cast<size_t>(options_.sequences), -1);
-  programs_.clear();  // they hold the places of the old caches
+  forget_programs();  // they hold the places of the old caches
 }
 
 std::vector<Tensor> WhisperRunner::build_encoder(bool features) const {
@@ -131,9 +131,14 @@ int WhisperRunner::run_encoder(Kind kind, std::span<const float> numbers, float&
   p.run(batch, *pool_);
   if (kind == Kind::encoder) peak = p.output(1).as<float>()[0];
   if (!watched_.empty()) taps_.keep(p);
-  const View out = p.output(0);
-  encoded_.assign(out.as<float>(), out.as<float>() + out.shape.count());
+  encoder_ = &p;
   return window;
+}
+
+std::vector<float> WhisperRunner::encoded() const {
+  if (!encoder_) throw_error(Exit::failed, "no window was encoded since the programs were made");
+  const View out = encoder_->output(0);
+  return {out.as<float>(), out.as<float>() + out.shape.count()};
 }
 
 int WhisperRunner::encode(std::span<const float> samples, float& peak) {
@@ -263,7 +268,7 @@ std::vector<Plan::Tap> WhisperRunner::planned_taps() {
 
 void WhisperRunner::watch(const std::vector<std::string>& globs) {
   watched_ = globs;
-  programs_.clear();
+  forget_programs();
   taps_.take();
 }
 

@@ -43,7 +43,7 @@ class WhisperRunner final : public WindowModel {
   // A window whose features [2 * position, mel] are given.
   int encode_features(std::span<const float> features);
   // Encoder's output [position, width] of the last window.
-  const std::vector<float>& encoded() const { return encoded_; }
+  std::vector<float> encoded() const;
 
   // From now on values of the nodes that match are kept; see Runner.
   void watch(const std::vector<std::string>& globs);
@@ -64,6 +64,10 @@ class WhisperRunner final : public WindowModel {
   enum class Kind { encoder, features, decoder, aligner };
   using Key = std::tuple<Kind, int64_t, int64_t>;  // and capacities: tokens, wanted
 
+  void forget_programs() {
+    programs_.clear();
+    encoder_ = nullptr;
+  }
   Program& program(Kind kind, int64_t tokens = 0, int64_t wanted = 0);
   std::vector<Tensor> build_encoder(bool features) const;
   std::vector<Tensor> build_decoder(int64_t tokens, int64_t wanted, bool align) const;
@@ -78,7 +82,8 @@ class WhisperRunner final : public WindowModel {
   std::vector<int> window_of_;  // of a sequence
   std::map<Key, std::unique_ptr<Program>> programs_;
   std::vector<int32_t> index_, last_, zeros_, own_pages_;  // of the encoder
-  std::vector<float> encoded_, logits_;
+  const Program* encoder_ = nullptr;                       // that ran last
+  std::vector<float> logits_;
   std::vector<std::string> watched_;
   TapStore taps_;
 };

@@ -20,6 +20,13 @@ Refusal wants_cache(const Tensor& keys, const Tensor& values) {
   return {};
 }
 
+Refusal wants_head_rows(const Tensor& x, std::string_view role) {
+  if (x.type() != DType::f32) return {fmt::format("{} must be f32", role)};
+  if (x.node->outputs[static_cast<size_t>(x.output)].strides[2] != 1)
+    return {fmt::format("{}'s rows aren't contiguous", role)};
+  return {};
+}
+
 KvPage::KvPage(const View& state, StateKind kind, int64_t page)
     : kind_(kind),
       type_(state.type),
@@ -79,6 +86,20 @@ void KvPage::write_rows(int64_t head, int64_t position, int64_t rows, const floa
   for (int64_t i = 0; i < dim_; ++i) {
     for (int64_t r = 0; r < rows; ++r) turned[r] = x[r * stride + i];
     store(turned, at(position, i), rows);
+  }
+}
+
+void KvPage::decode(int64_t head, float* to) const {
+  const int64_t n = dim_ * kv_page;
+  if (type_ == DType::f32) {
+    std::copy_n(numbers<float>(head), n, to);
+  } else if (type_ == DType::f16) {
+    from_halves(numbers<uint16_t>(head), to, n);
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t scale = kind_ == StateKind::keys ? i / kv_page / 32 * kv_page + i % kv_page : i / 32;
+      to[i] = to_float(Half{scales(head)[scale]}) * numbers<int8_t>(head)[i];
+    }
   }
 }
 

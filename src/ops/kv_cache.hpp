@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "graph/inputs.hpp"
 #include "ops/kernel.hpp"
@@ -10,6 +11,8 @@ namespace consonant {
 
 // Refuses caches of other types than f32, f16 and q8_0, or of two types.
 Refusal wants_cache(const Tensor& keys, const Tensor& values);
+// Refuses x [token, head, dim] that isn't float32 or whose rows aren't contiguous.
+Refusal wants_head_rows(const Tensor& x, std::string_view role);
 
 // One page of keys or of values, as graph/inputs.hpp lays it out.
 class KvPage {
@@ -21,6 +24,8 @@ class KvPage {
   // Rows of neighbouring positions, `stride` numbers apart; the same bits as row by row.
   void write_rows(int64_t head, int64_t position, int64_t rows, const float* x, int64_t stride) const;
   float read(int64_t head, int64_t position, int64_t i) const;  // number i of a row
+
+  void decode(int64_t head, float* to) const;  // all of a head's numbers, in their order on the page
 
   // The numbers of a head, and of a q8_0 page the scales of a head.
   template <class T>

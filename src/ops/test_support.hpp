@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <functional>
 #include <string>
@@ -44,6 +45,21 @@ inline std::string refusal_of(const Build& build) {
     return error.what();
   }
   return "no error";
+}
+
+// The CPU's kernel for such a node agrees with the reference over the op's cases, on each instruction set that it is
+// compiled for and that this machine has.
+inline void expect_on_every_instruction_set(const Build& build) {
+  ThreadPool pool(1);
+  CaseBuilder probe;
+  const Tensor y = build(probe);
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    const SweepResult result = sweep(*choose_kernel(*y.node, DeviceKind::cpu).kernel, pool);
+    for (const std::string& fault : result.faults) ADD_FAILURE() << fault;
+  }
+  hwy::SetSupportedTargetsForTest(0);
 }
 
 }  // namespace consonant::testing_ops

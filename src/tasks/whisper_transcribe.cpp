@@ -60,11 +60,7 @@ SpeechRun::SpeechRun(const WhisperParts& parts, AudioSource& source, const Speec
                .best_of = options.best_of,
                .fallback = options.fallback};
   set_language();
-  if (!options.prompt.empty()) {
-    // As the text of a segment before, which starts with a space.
-    initial_ = parts.tokenizer.encode(" " + options.prompt, {.parse_special = false});
-    std::erase_if(initial_, [&](int32_t id) { return id >= parts.vocabulary.end; });
-  }
+  initial_ = prompt_tokens(parts.tokenizer, parts.vocabulary, options.prompt);
 }
 
 void SpeechRun::set_language() {
@@ -82,9 +78,7 @@ void SpeechRun::set_language() {
     result_.language = "en", result_.language_probability = 1;
     language_known_ = true;
   } else if (!detect) {
-    const auto found = std::find(v.languages.begin(), v.languages.end(), code);
-    if (found == v.languages.end()) bad_usage("the model doesn't know the language \"{}\"", options_.language);
-    settings_.language = v.first_language + static_cast<int32_t>(found - v.languages.begin());
+    settings_.language = language_token(v, options_.language);
     result_.language = code, result_.language_probability = 1;
     language_known_ = true;
   }

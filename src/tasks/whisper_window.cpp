@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/utf8.hpp"
 #include "decode/beam.hpp"
+#include "tasks/languages.hpp"
 #include "tasks/whisper_rules.hpp"
 
 namespace consonant {
@@ -76,6 +77,23 @@ bool better(const WindowText& a, const WindowText& b) {
 }
 
 }  // namespace
+
+int32_t language_token(const WhisperVocabulary& vocabulary, const std::string& language) {
+  const std::string code = language_code(language);
+  if (code.empty()) bad_usage("unknown language \"{}\"", language);
+  const auto& known = vocabulary.languages;
+  const auto found = std::find(known.begin(), known.end(), code);
+  if (found == known.end()) bad_usage("the model doesn't know the language \"{}\"", language);
+  return vocabulary.first_language + static_cast<int32_t>(found - known.begin());
+}
+
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const WhisperVocabulary& vocabulary,
+                                   const std::string& prompt) {
+  if (prompt.empty()) return {};
+  std::vector<int32_t> tokens = tokenizer.encode(" " + prompt, {.parse_special = false});
+  std::erase_if(tokens, [&](int32_t id) { return id >= vocabulary.end; });
+  return tokens;
+}
 
 double compression_ratio(std::string_view text) {
   constexpr std::string_view white = " \t\r\n\v\f";

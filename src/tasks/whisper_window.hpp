@@ -46,6 +46,13 @@ struct WindowText {
   bool silent() const { return no_speech_prob > 0.6 && avg_logprob < -1; }
 };
 
+// The token of a language given by code or English name; wrong usage for one that the (multilingual) model lacks.
+int32_t language_token(const WhisperVocabulary& vocabulary, const std::string& language);
+
+// A caller's prompt as the text of a segment before would be; none for an empty one.
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const WhisperVocabulary& vocabulary,
+                                   const std::string& prompt);
+
 // Bytes / bytes compressed, of the text without white space around it; 0 for none. Text that repeats itself has 2.4
 // and more.
 double compression_ratio(std::string_view text);

@@ -200,14 +200,6 @@ HWY_INLINE void page_step(AttendTile& tile, const T* keys, const T* values, int6
   }
 }
 
-// A page decoded to float32 once for all rows of a tile.
-void decode_f16(const uint16_t* from, float* to, int64_t n) {
-  const Floats d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < n; i += lanes)
-    hn::StoreU(load(d, reinterpret_cast<const hwy::float16_t*>(from) + i), d, to + i);
-}
-
 void step_f32(AttendTile& tile, const float* keys, const float* values, int64_t start) {
   page_step(tile, keys, values, start);
 }
@@ -223,7 +215,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace consonant {
 
-HWY_EXPORT(decode_f16);
 HWY_EXPORT(step_f32);
 HWY_EXPORT(step_f16);
 
@@ -268,22 +259,6 @@ Work work(const Args& args) {
           AttendTile::scratch_bytes(std::min(runs.tile_tokens, q.shape[0]) * group, keys.shape[2], values.shape[3])};
 }
 
-// The page as float32 in the tile's scratch: q8_0 always, float16 where several tokens share the work.
-void decode_page(const View& state, StateKind kind, int64_t page, int64_t head, float* to) {
-  const KvPage from(state, kind, page);
-  const int64_t dim = from.dim();
-  if (state.type == DType::f16) {
-    HWY_DYNAMIC_DISPATCH(decode_f16)(from.numbers<uint16_t>(head), to, dim * kv_page);
-    return;
-  }
-  const int8_t* numbers = from.numbers<int8_t>(head);
-  const uint16_t* scales = from.scales(head);
-  for (int64_t i = 0; i < dim * kv_page; ++i) {
-    const int64_t scale = kind == StateKind::keys ? i / kv_page / 32 * kv_page + i % kv_page : i / 32;
-    to[i] = to_float(Half{scales[scale]}) * numbers[i];
-  }
-}
-
 void run(const Args& args, int64_t chunk, std::byte* scratch) {
   const View &q = args.in[0], &keys = args.in[1], &values = args.in[2], &y = args.out[0];
   const auto& attr = args.attr<AttendAttr>();
@@ -308,8 +283,8 @@ void run(const Args& args, int64_t chunk, std::byte* scratch) {
     } else if (keys.type == DType::f16 && last - first == 1) {
       HWY_DYNAMIC_DISPATCH(step_f16)(tile, k.numbers<uint16_t>(kv_head), v.numbers<uint16_t>(kv_head), p * kv_page);
     } else {
-      decode_page(keys, StateKind::keys, page_of[p], kv_head, tile.keys);
-      decode_page(values, StateKind::values, page_of[p], kv_head, tile.values);
+      k.decode(kv_head, tile.keys);
+      v.decode(kv_head, tile.values);
       HWY_DYNAMIC_DISPATCH(step_f32)(tile, tile.keys, tile.values, p * kv_page);
     }
   }
@@ -320,9 +295,7 @@ void run(const Args& args, int64_t chunk, std::byte* scratch) {
 }
 
 Refusal can_run(const Node& node) {
-  const Tensor& q = node.inputs[0];
-  if (q.type() != DType::f32) return {"q must be f32"};
-  if (q.node->outputs[static_cast<size_t>(q.output)].strides[2] != 1) return {"q's rows aren't contiguous"};
+  if (Refusal refusal = wants_head_rows(node.inputs[0], "q")) return refusal;
   return wants_cache(node.inputs[1], node.inputs[2]);
 }
 

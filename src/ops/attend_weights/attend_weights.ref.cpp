@@ -12,9 +12,7 @@ namespace consonant {
 namespace {
 
 Refusal can_run(const Node& node) {
-  const Tensor& q = node.inputs[0];
-  if (q.type() != DType::f32) return {"q must be f32"};
-  if (q.node->outputs[static_cast<size_t>(q.output)].strides[2] != 1) return {"q's rows aren't contiguous"};
+  if (Refusal refusal = wants_head_rows(node.inputs[0], "q")) return refusal;
   return wants_cache(node.inputs[1], node.inputs[1]);
 }
 

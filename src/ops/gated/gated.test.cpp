@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/gated/gated.hpp"
 
-#include <hwy/targets.h>
-
 #include "ops/test_support.hpp"
 
 namespace consonant {
@@ -19,16 +17,9 @@ TEST(Gated, IsTheProductOfItsParts) {
 }
 
 TEST(Gated, AgreesOnEveryInstructionSet) {
-  ThreadPool pool(1);
-  CaseBuilder probe;
-  const Tensor y = gated(Activation::silu, probe.values("gate", {1, 1}), probe.values("x", {1, 1}));
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    const SweepResult result = sweep(*choose_kernel(*y.node, DeviceKind::cpu).kernel, pool);
-    for (const std::string& fault : result.faults) ADD_FAILURE() << fault;
-  }
-  hwy::SetSupportedTargetsForTest(0);
+  expect_on_every_instruction_set([](CaseBuilder& b) {
+    return gated(Activation::silu, b.values("gate", {1, 1}), b.values("x", {1, 1}));
+  });
 }
 
 TEST(Gated, RefusesUnequalShapes) {

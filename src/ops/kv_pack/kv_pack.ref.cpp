@@ -10,10 +10,8 @@ namespace consonant {
 namespace {
 
 Refusal can_run(const Node& node) {
-  for (const Tensor& x : node.inputs)
-    if (x.type() != DType::f32 || x.node->outputs[static_cast<size_t>(x.output)].strides[2] != 1)
-      return {"k and v must be f32 with contiguous rows"};
-  return {};
+  if (Refusal refusal = wants_head_rows(node.inputs[0], "k")) return refusal;
+  return wants_head_rows(node.inputs[1], "v");
 }
 
 void turn(const View& x, const View& packed, StateKind kind) {

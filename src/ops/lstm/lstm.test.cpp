@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/lstm/lstm.hpp"
 
-#include <hwy/targets.h>
-
 #include <cmath>
 #include <limits>
 
@@ -66,18 +64,10 @@ TEST(Lstm, RefusesAStateOfAnotherSize) {
 }
 
 TEST(Lstm, AgreesOnEveryInstructionSet) {
-  ThreadPool pool(1);
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    CaseBuilder probe;
-    const Tensor y = lstm(probe.values("x", {1, 4}), probe.matrix("w", DType::f32, 4, 1), probe.vector("b", 4),
-                          probe.values("state", {2, 1}))
-                         .first;
-    const SweepResult result = sweep(*choose_kernel(*y.node, DeviceKind::cpu).kernel, pool);
-    for (const std::string& fault : result.faults) ADD_FAILURE() << fault;
-  }
-  hwy::SetSupportedTargetsForTest(0);
+  expect_on_every_instruction_set([](CaseBuilder& b) {
+    return lstm(b.values("x", {1, 4}), b.matrix("w", DType::f32, 4, 1), b.vector("b", 4), b.values("state", {2, 1}))
+        .first;
+  });
 }
 
 }  // namespace

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/activation.hpp"
-#include "ops/work.hpp"
+#include "ops/activation_kernel.hpp"
 
 namespace consonant {
 
-namespace {
-
-void run(const Args& args, int64_t, std::byte*) {
-  const View &x = args.in[0], &y = args.out[0];
-  for (int64_t r = 0; r < y.rows(); ++r)
-    for (int64_t i = 0; i < y.last(); ++i) y.row<float>(r)[i] = static_cast<float>(exact_sigmoid(x.row<float>(r)[i]));
-}
-
-}  // namespace
-
-extern const Kernel sigmoid_ref = {DeviceKind::reference, Op::sigmoid, wants_float_rows, whole, run};
+extern const Kernel sigmoid_ref = ActivationKernel<Activation::sigmoid>::reference(Op::sigmoid);
 
 }  // namespace consonant

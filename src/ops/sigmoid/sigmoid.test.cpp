@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/sigmoid/sigmoid.hpp"
 
-#include <hwy/targets.h>
-
 #include <cmath>
 #include <limits>
 
@@ -36,16 +34,7 @@ TEST(Sigmoid, ReachesItsLimits) {
 }
 
 TEST(Sigmoid, AgreesOnEveryInstructionSet) {
-  ThreadPool pool(1);
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    CaseBuilder probe;
-    const Tensor y = sigmoid(probe.values("x", {1, 1}));
-    const SweepResult result = sweep(*choose_kernel(*y.node, DeviceKind::cpu).kernel, pool);
-    for (const std::string& fault : result.faults) ADD_FAILURE() << fault;
-  }
-  hwy::SetSupportedTargetsForTest(0);
+  expect_on_every_instruction_set([](CaseBuilder& b) { return sigmoid(b.values("x", {1, 1})); });
 }
 
 }  // namespace
