@@ -12,10 +12,10 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 
-add_compile_options(-Wall -Wextra -Wpedantic -Wno-missing-field-initializers
-                    "$<$<CXX_COMPILER_ID:GNU>:-Wno-psabi;-Wno-restrict>")
+set(host_options -Wall -Wextra -Wpedantic -Wno-missing-field-initializers "$<$<CXX_COMPILER_ID:GNU>:-Wno-psabi;-Wno-restrict>")
 # Sums have one order everywhere: the compiler must not fuse a multiply and an add behind the source's back.
-add_compile_options(-ffp-contract=off)
+list(APPEND host_options -ffp-contract=off)
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${host_options}>")
 
 if(CONSONANT_SANITIZE)
   add_compile_options(-fsanitize=${CONSONANT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -65,6 +65,7 @@ endfunction()
 function(consonant_folder name)
   cmake_parse_arguments(ARG "" "" "DEPS;TEST_DEPS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
+  list(FILTER sources EXCLUDE REGEX "\\.gpu\\.cpp$|/device/emu/")  # cmake/accelerators.cmake builds those
   set(tests ${sources})
   set(fuzzers ${sources})
   list(FILTER tests INCLUDE REGEX "\\.test\\.cpp$")

@@ -10,7 +10,10 @@
 
 namespace consonant {
 
-std::string_view name(DeviceKind device) { return device == DeviceKind::cpu ? "cpu" : "reference"; }
+std::string_view name(DeviceKind device) {
+  constexpr std::string_view names[] = {"cpu", "reference", "cuda", "hip", "emu32", "emu64"};
+  return names[static_cast<size_t>(device)];
+}
 
 namespace {
 

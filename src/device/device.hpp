@@ -9,9 +9,11 @@
 namespace consonant {
 
 // Where a program runs. `reference` is the processor too, with the naive kernels that accumulate in double: the oracle.
-enum class DeviceKind : uint8_t { cpu, reference };
+// The accelerators are those of CUDA and HIP, and two that a processor emulates, with 32 and with 64 lanes a warp.
+enum class DeviceKind : uint8_t { cpu, reference, cuda, hip, emu32, emu64 };
 
 std::string_view name(DeviceKind device);
+constexpr bool is_accelerator(DeviceKind device) { return device >= DeviceKind::cuda; }
 
 // Zeroed host memory, aligned to pages and committed by the system only when touched. Memory failures are errors (8).
 class Buffer {

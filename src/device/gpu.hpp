@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the source of a kernel may use: one file x.gpu.cpp is compiled as CUDA, as HIP, and as C++ for the emulator at 32
+// and at 64 lanes. Each build has a namespace of its own, GPU_BUILD (cuda, hip, emu32, emu64), so that several live in
+// one program.
+//
+//   template <class T>
+//   GPU_KERNEL void scale(gpu::Ptr<const T> x, gpu::Ptr<T> y, int64_t n, float factor) {
+//     const int64_t i = gpu::block() * gpu::threads() + gpu::thread();
+//     if (i < n) y[i] = x[i] * factor;
+//   }
+//   ...
+//   gpu::launch<scale<float>, 256>(device, {ceil_div(n, 256)}, 0, x, y, n, factor);
+//
+// Rules, which the emulator enforces:
+//   - Global memory is reached through gpu::Ptr alone, never past the tensor it was made from.
+//   - All threads of a block reach the same sync(), and all lanes of a warp the same shuffle: no early return before one.
+//   - Shared memory is declared with GPU_SHARED or GPU_DYNAMIC_SHARED, written before it is read, and a sync() lies between
+//     a write and another thread's access.
+//   - Blocks don't wait for each other.
+// What is not `static` or a template in a kernel's file goes into an anonymous namespace.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "device/accelerator.hpp"
+
+#ifdef GPU_EMULATED
+#include "device/emu/gpu_emu.hpp"
+#else
+#include "device/gpu_native.hpp"
+#endif
+
+namespace consonant::GPU_BUILD::gpu {
+
+// The devices of this build.
+extern const DeviceKind device_kind;
+int device_count();
+std::unique_ptr<Accelerator> open_device(int index);
+
+// The names that both give:
+//   lane_width                           lanes of a warp
+//   block(), block_y(), block_z(), blocks(), thread(), threads(), lane(), warp(), warps()
+//   sync()                               all threads of the block
+//   shfl(x, lane), shfl_xor(x, mask)     of 4-byte values, all lanes of the warp taking part
+//   Ptr<T>, load16(p), store16(p, x)     a pointer into global memory; 16 aligned bytes as a U4
+//   GPU_SHARED(T, name, count), GPU_DYNAMIC_SHARED(T, name)
+//   launch<kernel, threads>(device, Grid, dynamic shared bytes, arguments...)
+//   wait_for_inputs()                    see launch_early
+//   dot4(a, b, c)                        c + the sum of the four products of signed bytes
+//   half_bits(x), from_half(bits)        binary16, rounded to nearest even
+
+GPU_FN float bfloat_from(uint16_t bits) { return from_bits(static_cast<uint32_t>(bits) << 16); }
+
+// Over a warp; every lane has the result. The order is fixed, but another at 64 lanes than at 32.
+GPU_FN float warp_sum(float x) {
+  for (int mask = lane_width / 2; mask > 0; mask /= 2) x += shfl_xor(x, mask);
+  return x;
+}
+GPU_FN float warp_max(float x) {
+  for (int mask = lane_width / 2; mask > 0; mask /= 2) {
+    const float other = shfl_xor(x, mask);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+
+// Over a block of up to 1024 threads, a multiple of lane_width; every thread has the result.
+GPU_FN float block_sum(float x) {
+  GPU_SHARED(float, parts, 32);
+  x = warp_sum(x);
+  sync();  // the parts of an earlier call have been read
+  if (lane() == 0) parts[warp()] = x;
+  sync();
+  float sum = 0;
+  for (int w = 0; w < warps(); ++w) sum += parts[w];
+  return sum;
+}
+GPU_FN float block_max(float x) {
+  GPU_SHARED(float, parts, 32);
+  x = warp_max(x);
+  sync();
+  if (lane() == 0) parts[warp()] = x;
+  sync();
+  float most = parts[0];
+  for (int w = 1; w < warps(); ++w) most = parts[w] > most ? static_cast<float>(parts[w]) : most;
+  return most;
+}
+
+}  // namespace consonant::GPU_BUILD::gpu
