@@ -52,6 +52,18 @@ std::unique_ptr<Accelerator> open_device(int index);
 //   dot4(a, b, c)                        c + the sum of the four products of signed bytes
 //   half_bits(x), from_half(bits)        binary16, rounded to nearest even
 
+// Byte i of the result is the one of a's and b's eight that nibble i (0 ... 7) of the selector names.
+GPU_FN uint32_t byte_perm(uint32_t a, uint32_t b, uint32_t selector) {
+#ifdef __CUDA_ARCH__
+  return __byte_perm(a, b, selector);
+#else
+  const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
+  uint32_t bytes = 0;
+  for (int i = 0; i < 4; ++i) bytes |= (static_cast<uint32_t>(both >> (selector >> 4 * i & 7) * 8) & 255) << 8 * i;
+  return bytes;
+#endif
+}
+
 GPU_FN float bfloat_from(uint16_t bits) { return from_bits(static_cast<uint32_t>(bits) << 16); }
 
 // Over a warp; every lane has the result. The order is fixed, but another at 64 lanes than at 32.

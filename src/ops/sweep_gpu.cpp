@@ -86,7 +86,7 @@ DeviceTrial::DeviceTrial(const Trial& trial, const GpuKernel& kernel, Accelerato
   try {
     launch(in_, out_);
   } catch (const Error&) {
-    device.end_capture();  // so that the device can be used again
+    device.drop_capture();
     throw;
   }
   captured_ = device.end_capture();
