@@ -132,6 +132,7 @@ class Emulated final : public Accelerator {
     if (!recording_) throw_error(Exit::failed, "{}: no capture was begun", info_.name);
     return std::move(recording_);
   }
+  void drop_capture() noexcept override { recording_.reset(); }
   void launch(const Captured& work) override {
     refuse_if_lost();
     ++launches_;
