@@ -24,6 +24,8 @@ struct GpuKernel {
   // read here. Captured once, the same launches serve later steps of the same sizes: what else changes from step to
   // step (positions, pages) must be read by the kernel.
   void (*launch)(const Args& args, Accelerator& device, std::byte* scratch);
+  // The share of each input that is lost before the kernel computes with it: 0x1p-11 for tensor cores that take float16.
+  double rounding = 0;
 };
 
 // A family of accelerators, built in or from a plug-in.
