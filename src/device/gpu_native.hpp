@@ -16,7 +16,7 @@
 #define GPU_KERNEL __device__ __forceinline__
 #define GPU_SHARED(type, name, count) __shared__ type name[count]
 // One a kernel; as many elements as the launch gave bytes for.
-#define GPU_DYNAMIC_SHARED(type, name)                          \
+#define GPU_DYNAMIC_SHARED(type, name)                   \
   extern __shared__ __align__(16) unsigned char shared_bytes[]; \
   type* const name = reinterpret_cast<type*>(shared_bytes)
 #define GPU_UNROLL _Pragma("unroll")
@@ -115,8 +115,8 @@ GPU_FN int dot4(int a, int b, int c) {
 #endif
 }
 
-// With launch_early, a kernel starts while the one before it still runs, and must call this before it touches anything
-// that another kernel writes.
+// With launch_early, a kernel starts while the one before it still runs, and must call this before it touches anything that
+// another kernel writes.
 GPU_FN void wait_for_inputs() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();

@@ -13,8 +13,8 @@ gpu::Ptr<T> pointer(const View& view) {
   return gpu::pointer<T>(view.data, extent(view));
 }
 
-// A view of up to three dimensions as rows: [outer, inner, cols], rows counted over the first two. Elements of a row
-// are neighbours.
+// A view of up to three dimensions as rows: [outer, inner, cols], rows counted over the first two. Elements of a row are
+// neighbours.
 template <class T>
 struct Rows {
   gpu::Ptr<T> data;
@@ -50,8 +50,7 @@ template <class F>
 GPU_FN void for_elements(int64_t cols, const F& fn) {
   const int64_t parts = (cols + elementwise_columns - 1) / elementwise_columns;
   const int64_t row = gpu::block() / parts, first = gpu::block() % parts * elementwise_columns;
-  for (int64_t i = first + gpu::thread(); i < first + elementwise_columns && i < cols; i += elementwise_threads)
-    fn(row, i);
+  for (int64_t i = first + gpu::thread(); i < first + elementwise_columns && i < cols; i += elementwise_threads) fn(row, i);
 }
 
 }  // namespace consonant::GPU_BUILD

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/rms_norm/rms_norm.hpp"
 #include "ops/gpu_rows.hpp"
+#include "ops/rms_norm/rms_norm.hpp"
 #include "ops/work.hpp"
 
 namespace consonant::GPU_BUILD {
