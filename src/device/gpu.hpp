@@ -45,6 +45,7 @@ std::unique_ptr<Accelerator> open_device(int index);
 //   sync()                               all threads of the block
 //   shfl(x, lane), shfl_xor(x, mask)     of 4-byte values, all lanes of the warp taking part
 //   Ptr<T>, load16(p), store16(p, x)     a pointer into global memory; 16 aligned bytes as a U4
+//   cast<U>(p)                           the same memory as elements of type U
 //   GPU_SHARED(T, name, count), GPU_DYNAMIC_SHARED(T, name)
 //   launch<kernel, threads>(device, Grid, dynamic shared bytes, arguments...)
 //   wait_for_inputs()                    see launch_early
