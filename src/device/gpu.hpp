@@ -45,11 +45,24 @@ std::unique_ptr<Accelerator> open_device(int index);
 //   sync()                               all threads of the block
 //   shfl(x, lane), shfl_xor(x, mask)     of 4-byte values, all lanes of the warp taking part
 //   Ptr<T>, load16(p), store16(p, x)     a pointer into global memory; 16 aligned bytes as a U4
+//   cast<U>(p)                           the same memory as elements of type U
 //   GPU_SHARED(T, name, count), GPU_DYNAMIC_SHARED(T, name)
 //   launch<kernel, threads>(device, Grid, dynamic shared bytes, arguments...)
 //   wait_for_inputs()                    see launch_early
 //   dot4(a, b, c)                        c + the sum of the four products of signed bytes
 //   half_bits(x), from_half(bits)        binary16, rounded to nearest even
+
+// Byte i of the result is the one of a's and b's eight that nibble i (0 ... 7) of the selector names.
+GPU_FN uint32_t byte_perm(uint32_t a, uint32_t b, uint32_t selector) {
+#ifdef __CUDA_ARCH__
+  return __byte_perm(a, b, selector);
+#else
+  const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
+  uint32_t bytes = 0;
+  for (int i = 0; i < 4; ++i) bytes |= (static_cast<uint32_t>(both >> (selector >> 4 * i & 7) * 8) & 255) << 8 * i;
+  return bytes;
+#endif
+}
 
 GPU_FN float bfloat_from(uint16_t bits) { return from_bits(static_cast<uint32_t>(bits) << 16); }
 

@@ -77,6 +77,12 @@ GPU_FN void store16(Ptr<T> p, const U4& v) {
   *reinterpret_cast<U4*>(p) = v;
 }
 
+// The same memory as elements of another type.
+template <class U, class T>
+GPU_FN U* cast(T* p) {
+  return reinterpret_cast<U*>(p);
+}
+
 GPU_FN float from_bits(uint32_t bits) { return __uint_as_float(bits); }
 GPU_FN uint32_t to_bits(float x) { return __float_as_uint(x); }
 GPU_FN float from_half(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }

@@ -55,7 +55,7 @@ class WhisperRunner final : public WindowModel {
   int64_t text_bytes_per_position() const { return texts_.bytes_per_position(); }
 
   const Whisper& model() const { return model_; }
-  DeviceKind device() const { return options_.device; }
+  const Target& device() const { return options_.device; }
   ThreadPool& pool() { return *pool_; }
   void use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }
   int64_t weight_bytes() const { return weights_.bytes(); }

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// device/gpu.hpp's names on the emulator.
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "device/emu/block.hpp"
+#include "device/emu/global_memory.hpp"
+#include "device/emu/pointer.hpp"
+#include "tensor/half.hpp"
+
+#define GPU_FN inline
+#define GPU_KERNEL inline
+#define GPU_SHARED(type, name, count)                    \
+  static constexpr char name##_site = 0;                 \
+  const ::consonant::GPU_BUILD::gpu::Shared<type> name = \
+      ::consonant::GPU_BUILD::gpu::shared_variable<type>(&name##_site, #name, count)
+#define GPU_DYNAMIC_SHARED(type, name) \
+  const ::consonant::GPU_BUILD::gpu::Shared<type> name = ::consonant::GPU_BUILD::gpu::dynamic_shared<type>()
+#define GPU_UNROLL
+
+namespace consonant::GPU_BUILD::gpu {
+
+template <class T>
+using Ptr = Pointer<T, GlobalMemory>;
+template <class T>
+using Shared = Pointer<T, SharedVariable>;
+
+template <class T>
+Shared<T> shared_pointer(const SharedVariable* v) {
+  return {reinterpret_cast<uintptr_t>(v->begin), reinterpret_cast<uintptr_t>(v->begin),
+          reinterpret_cast<uintptr_t>(v->end), v};
+}
+template <class T>
+Shared<T> shared_variable(const void* site, const char* name, int64_t count) {
+  return shared_pointer<T>(current->shared().variable(site, name, count * static_cast<int64_t>(sizeof(T))));
+}
+template <class T>
+Shared<T> dynamic_shared() {
+  return shared_pointer<T>(current->shared().dynamic());
+}
+
+GPU_FN int64_t block() { return current->at().x; }
+GPU_FN int64_t block_y() { return current->at().y; }
+GPU_FN int64_t block_z() { return current->at().z; }
+GPU_FN int64_t blocks() { return current->grid().x; }
+GPU_FN int thread() { return current->thread(); }
+GPU_FN int threads() { return current->threads(); }
+GPU_FN int lane() { return thread() % lane_width; }
+GPU_FN int warp() { return thread() / lane_width; }
+GPU_FN int warps() { return threads() / lane_width; }
+GPU_FN void sync(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { current->sync({file, line}); }
+
+template <class T>
+typename ValueOf<T>::type shfl(const T& x, int lane, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  using Value = typename ValueOf<T>::type;
+  static_assert(sizeof(Value) == 4);
+  return std::bit_cast<Value>(current->shuffle(std::bit_cast<uint32_t>(static_cast<Value>(x)), lane, {file, line}));
+}
+template <class T>
+auto shfl_xor(const T& x, int mask, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return shfl(x, lane() ^ mask, file, line);
+}
+
+struct alignas(16) U4 {
+  uint32_t x, y, z, w;
+};
+template <class T, class Space>
+U4 load16(Pointer<T, Space> p) {
+  const T* const from = p.element(0, sizeof(U4), alignof(U4));
+  p.space()->read(p.at(), sizeof(U4));
+  U4 v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+template <class T, class Space>
+void store16(Pointer<T, Space> p, const U4& v) {
+  T* const to = p.element(0, sizeof(U4), alignof(U4));
+  p.space()->write(p.at(), sizeof(U4));
+  std::memcpy(to, &v, sizeof v);
+}
+
+// The same memory as elements of another type.
+template <class U, class T, class Space>
+Pointer<U, Space> cast(Pointer<T, Space> p) {
+  static_assert(std::is_const_v<U> || !std::is_const_v<T>);
+  return {p.at(), p.begin(), p.end(), p.space()};
+}
+
+GPU_FN float from_bits(uint32_t bits) { return std::bit_cast<float>(bits); }
+GPU_FN uint32_t to_bits(float x) { return std::bit_cast<uint32_t>(x); }
+GPU_FN float from_half(uint16_t bits) { return to_float(Half{bits}); }
+GPU_FN uint16_t half_bits(float x) { return to_half(x).bits; }
+
+GPU_FN float exp(float x) { return ::expf(x); }
+GPU_FN float log(float x) { return ::logf(x); }
+GPU_FN float log10(float x) { return ::log10f(x); }
+GPU_FN float sqrt(float x) { return ::sqrtf(x); }
+GPU_FN float tanh(float x) { return ::tanhf(x); }
+GPU_FN float erf(float x) { return ::erff(x); }
+GPU_FN float sin(float x) { return ::sinf(x); }
+GPU_FN float cos(float x) { return ::cosf(x); }
+GPU_FN float pow(float x, float y) { return ::powf(x, y); }
+GPU_FN float abs(float x) { return ::fabsf(x); }
+GPU_FN float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+GPU_FN float round_even(float x) { return ::rintf(x); }
+GPU_FN double exp(double x) { return ::exp(x); }
+// The whole program is compiled with -ffp-contract=off.
+GPU_FN float mul(float a, float b) { return a * b; }
+GPU_FN float add(float a, float b) { return a + b; }
+
+GPU_FN int dot4(int a, int b, int c) {
+  for (int i = 0; i < 32; i += 8) c += static_cast<int>(static_cast<int8_t>(a >> i)) * static_cast<int8_t>(b >> i);
+  return c;
+}
+
+GPU_FN void wait_for_inputs() {}  // launches run one after the other
+
+// Queues a launch on the device; an error if it can't be launched.
+void queue_work(Accelerator& device, Work work);
+std::string kernel_name(const char* pretty_function);
+
+template <auto F>
+std::string kernel_name() {
+  return kernel_name(__PRETTY_FUNCTION__);
+}
+
+template <auto F, int Threads, bool Early = false, class... Args>
+void launch(Accelerator& device, Grid grid, int64_t shared, Args... args) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  device.count_launch();
+  queue_work(device, {kernel_name<F>(), grid, Threads, shared, [=] { F(args...); }, device.progress()});
+}
+
+template <auto F, int Threads, class... Args>
+void launch_early(Accelerator& device, Grid grid, int64_t shared, Args... args) {
+  launch<F, Threads, true>(device, grid, shared, args...);
+}
+
+template <class T>
+Ptr<T> pointer(std::byte* data, int64_t bytes) {
+  const auto at = reinterpret_cast<uintptr_t>(data);
+  return {at, at, at + static_cast<uintptr_t>(bytes), bytes > 0 ? find_memory(data, bytes) : nullptr};
+}
+
+}  // namespace consonant::GPU_BUILD::gpu
