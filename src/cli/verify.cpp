@@ -12,6 +12,7 @@
 #include "cli/files.hpp"
 #include "cli/models.hpp"
 #include "cli/options.hpp"
+#include "cli/prove.hpp"
 
 namespace consonant {
 namespace {
@@ -173,10 +174,12 @@ int Ops::run(World& world) const {
 }  // namespace
 
 Action add_verify(CLI::App& program) {
-  CLI::App& app = add_command(program, "verify", "Record a run, compare recordings, check kernels",
-                              "consonant verify record -m model.gguf --text \"Once upon a time\" -o a.safetensors\n"
+  CLI::App& app = add_command(program, "verify", "Prove a device against the CPU; record, compare",
+                              "consonant verify -m model.gguf --device cuda\n"
+                              "  consonant verify record -m model.gguf --text \"Once upon a time\" -o a.safetensors\n"
                               "  consonant verify compare a.safetensors b.safetensors");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
+  const Action prove = add_prove(app);
 
   CLI::App& record_app =
       add_command(app, "record", "Evaluate tokens and keep every position's logits",
@@ -223,9 +226,11 @@ Action add_verify(CLI::App& program) {
   ops_app.add_flag("--list", ops->list, "Run nothing: the ops and what their kernels take, as docs/ops.md has it")
       ->excludes(json);
 
-  return [=, record_command = &record_app, ops_command = &ops_app](World& world) {
+  return [=, record_command = &record_app, compare_command = &compare_app, ops_command = &ops_app](World& world) {
     if (ops_command->parsed()) return ops->run(world);
-    return record_command->parsed() ? record->run(world) : compare->run(world);
+    if (record_command->parsed()) return record->run(world);
+    if (compare_command->parsed()) return compare->run(world);
+    return prove(world);
   };
 }
 

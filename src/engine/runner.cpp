@@ -2,6 +2,7 @@
 #include "engine/runner.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/checked.hpp"
 #include "engine/buckets.hpp"
@@ -76,6 +77,13 @@ Program& Runner::program(const Capacity& capacity) {
 
 const Plan& Runner::plan() { return program(capacity_for(1, 1, 1)).plan(); }
 
+std::vector<Plan::Tap> Runner::all_taps() {
+  const std::vector<std::string> watched = std::exchange(watched_, {"*"});
+  std::vector<Plan::Tap> taps = plan_for(capacity_for(1, 1, 1)).taps;
+  watched_ = watched;
+  return taps;
+}
+
 void Runner::check(const Piece& piece) const {
   for (int32_t token : piece.tokens)
     if (token < 0 || token >= model_.vocabulary)
@@ -126,7 +134,10 @@ std::span<const float> Runner::evaluate(std::span<const Piece> pieces) {
 
 void Runner::step(const Batch& batch, const Capacity& capacity) {
   Program& p = program(capacity);
-  p.run(batch, *pool_);
+  if (observer_)
+    p.run_observed(batch, *pool_, observer_);
+  else
+    p.run(batch, *pool_);
   if (batch.wanted.empty()) return;
   const View out = p.output(0);
   logits_.insert(logits_.end(), out.as<float>(), out.as<float>() + out.shape.count());

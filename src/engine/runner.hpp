@@ -53,6 +53,8 @@ class Runner {
   using TapRows = consonant::TapRows;
   void watch(const std::vector<std::string>& globs);
   std::vector<TapRows> take_taps() { return taps_.take(); }
+  // From the next evaluate on, steps run a node at a time and `seen` looks on; an empty one ends that.
+  void observe(Program::Observer seen) { observer_ = std::move(seen); }
 
   const LanguageModel& model() const { return model_; }
   ThreadPool& pool() { return *pool_; }
@@ -62,6 +64,7 @@ class Runner {
   int64_t weight_bytes() const { return weights_.bytes(); }
   int64_t kv_bytes_per_position() const { return cache_.bytes_per_position(); }
   const Plan& plan();  // of a step of one token
+  std::vector<Plan::Tap> all_taps();  // every node that could be watched
 
   // What a runner with these options will need, before anything is loaded; the cache counts at `context` positions.
   static int64_t bytes_needed(const LanguageModel& model, const std::vector<WeightSource>& weights,
@@ -90,6 +93,7 @@ class Runner {
   std::vector<float> logits_;
   std::vector<std::string> watched_;
   TapStore taps_;
+  Program::Observer observer_;
 };
 
 }  // namespace consonant

@@ -188,4 +188,10 @@ std::string format_transcript(const Transcript& transcript, std::string_view for
 
 const std::vector<std::string>& transcript_formats() { return transcript_kinds(); }
 
+SpeechEngine& speech_engine(Transcriber& transcriber) {
+  auto* speech = dynamic_cast<SpeechEngine*>(&transcriber);
+  if (!speech) bad_usage("{} isn't a speech model", transcriber.info().path);
+  return *speech;
+}
+
 }  // namespace consonant

@@ -6,13 +6,14 @@
 #include "base/threads.hpp"
 #include "consonant/verify.hpp"
 #include "engine/model_setup.hpp"
+#include "runtime/backends.hpp"
 #include "ops/ops_page.hpp"
 #include "ops/sweep.hpp"
 
 namespace consonant {
 
 std::vector<KernelReport> verify_ops(const std::string& device, const std::string& op) {
-  const DeviceKind kind = parse_device(device);
+  const DeviceKind kind = parse_device_name(device == "auto" ? "cpu" : device).kind;
   ThreadPool pool(std::max(2, usable_cores()));
   std::vector<KernelReport> reports;
   for (const Kernel* kernel : all_kernels()) {

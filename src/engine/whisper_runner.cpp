@@ -118,6 +118,14 @@ Program& WhisperRunner::program(Kind kind, int64_t tokens, int64_t wanted) {
   return *program;
 }
 
+void WhisperRunner::run(Program& program, const Batch& batch) {
+  if (observer_)
+    program.run_observed(batch, *pool_, observer_);
+  else
+    program.run(batch, *pool_);
+  if (!watched_.empty()) taps_.keep(program);
+}
+
 int WhisperRunner::run_encoder(Kind kind, std::span<const float> numbers, float& peak) {
   Program& p = program(kind);
   const int window = windows_.open();
@@ -132,9 +140,8 @@ int WhisperRunner::run_encoder(Kind kind, std::span<const float> numbers, float&
                 {"cross_pages", bytes_of(pages)},
                 {"peak", std::as_bytes(std::span(&peak, 1))},
                 {kind == Kind::features ? "features" : "samples", std::as_bytes(numbers)}};
-  p.run(batch, *pool_);
+  run(p, batch);
   if (kind == Kind::encoder) peak = p.output(1).as<float>()[0];
-  if (!watched_.empty()) taps_.keep(p);
   encoder_ = &p;
   return window;
 }
@@ -198,8 +205,7 @@ Program& WhisperRunner::run_decoder(Kind kind, std::span<const Piece> pieces) {
   batch.more = {
       {"cross_pos", bytes_of(cross_pos)}, {"window", bytes_of(window)}, {"cross_pages", bytes_of(cross_pages)}};
   Program& p = program(kind, static_cast<int64_t>(batch.tokens.size()), static_cast<int64_t>(batch.wanted.size()));
-  p.run(batch, *pool_);
-  if (!watched_.empty()) taps_.keep(p);
+  run(p, batch);
   return p;
 }
 

@@ -35,8 +35,9 @@ GPU_KERNEL void activate_elements(Rows<const float> x, Rows<float> y) {
 template <Activation f>
 GpuKernel activation_gpu(std::string_view name, Op op) {
   return {name, op, wants_gpu_rows, nullptr, [](const Args& args, Accelerator& device, std::byte*) {
-            gpu::launch<activate_elements<f>, elementwise_threads>(
-                device, elementwise_grid(args.out[0]), 0, rows_of<const float>(args.in[0]), rows_of<float>(args.out[0]));
+            gpu::launch<activate_elements<f>, elementwise_threads>(device, elementwise_grid(args.out[0]), 0,
+                                                                   rows_of<const float>(args.in[0]),
+                                                                   rows_of<float>(args.out[0]));
           }};
 }
 

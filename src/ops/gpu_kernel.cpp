@@ -20,7 +20,7 @@ GpuChoice choose_kernel(const Node& node, std::span<const GpuKernel> kernels, co
   return {nullptr, {reasons}};
 }
 
-Refusal wants_gpu_rows(const Node& node, const Limits& limits) {
+Refusal wants_gpu_shapes(const Node& node, const Limits& limits) {
   const auto check = [&](const Shape& shape) {
     if (shape.rank() > 3) return fmt::format("{} has more than three dimensions", to_string(shape));
     if (shape.rows() > limits.grid) return fmt::format("{} has more than {} rows", to_string(shape), limits.grid);
@@ -30,7 +30,12 @@ Refusal wants_gpu_rows(const Node& node, const Limits& limits) {
     if (std::string reason = check(x.shape()); !reason.empty()) return {reason};
   for (const Output& out : node.outputs)
     if (std::string reason = check(out.shape); !reason.empty()) return {reason};
-  return wants_float_rows(node);
+  return {};
+}
+
+Refusal wants_gpu_rows(const Node& node, const Limits& limits) {
+  Refusal refusal = wants_gpu_shapes(node, limits);
+  return refusal ? refusal : wants_float_rows(node);
 }
 
 int64_t extent(const View& view) {

@@ -11,8 +11,8 @@
 
 namespace consonant {
 
-// A kernel of an accelerator. As on the CPU, one object holds what it supports and how it runs. A function makes it, since HIP
-// would copy a constant to the device.
+// A kernel of an accelerator. As on the CPU, one object holds what it supports and how it runs. A function makes it,
+// since HIP would copy a constant to the device.
 struct GpuKernel {
   std::string_view name;  // the op's, or what makes it special: "linear_mma"
   Op op;
@@ -20,9 +20,9 @@ struct GpuKernel {
   Refusal (*can_run)(const Node& node, const Limits& limits);
   // Bytes of device memory that a launch may use, at the node's capacity; null: none.
   int64_t (*scratch)(const Node& node, const Limits& limits);
-  // Queues the node's work. The sizes in `args` are this step's; addresses are the device's, and nothing in them may be read
-  // here. Captured once, the same launches serve later steps of the same sizes: what else changes from step to step (positions,
-  // pages) must be read by the kernel.
+  // Queues the node's work. The sizes in `args` are this step's; addresses are the device's, and nothing in them may be
+  // read here. Captured once, the same launches serve later steps of the same sizes: what else changes from step to
+  // step (positions, pages) must be read by the kernel.
   void (*launch)(const Args& args, Accelerator& device, std::byte* scratch);
   // What its inputs are rounded by before they are multiplied: 2^-11 for float16, 0 if they aren't.
   double rounding = 0;
@@ -32,9 +32,9 @@ struct GpuKernel {
 struct Backend {
   std::string_view version;  // of the program it was built with
   DeviceKind kind;
-  int (*count)();                                    // of devices
-  std::unique_ptr<Accelerator> (*open)(int index);   // Exit::device if it can't be used
-  std::span<const GpuKernel> (*kernels)();    // the faster ones of an op first
+  int (*count)();                                   // of devices
+  std::unique_ptr<Accelerator> (*open)(int index);  // Exit::device if it can't be used
+  std::span<const GpuKernel> (*kernels)();          // the faster ones of an op first
 };
 
 struct GpuChoice {
@@ -47,6 +47,9 @@ GpuChoice choose_kernel(const Node& node, std::span<const GpuKernel> kernels, co
 // Refuses nodes whose inputs and outputs aren't all float32, whose rows aren't contiguous, that have more than three
 // dimensions, or more rows than a grid has blocks.
 Refusal wants_gpu_rows(const Node& node, const Limits& limits);
+
+// The part of it that looks at dimensions alone.
+Refusal wants_gpu_shapes(const Node& node, const Limits& limits);
 
 // Bytes from the first element of a view to behind its last.
 int64_t extent(const View& view);

@@ -90,6 +90,72 @@ GPU_FN Four numbers(uint32_t q) {
   return four;
 }
 
+// From a record's d and dmin (or m), and the bytes that belong to the half: six-bit ones put together already.
+template <DType Type>
+GPU_FN ScaleMin scale_of(float d, float m, uint32_t s, uint32_t t) {
+  constexpr Scales scales = block_layout(Type).scales;
+  if constexpr (scales == Scales::e8m0)
+    return {e8m0_half_of(s), 0};
+  else if constexpr (scales == Scales::half)
+    return {d, 0};
+  else if constexpr (scales == Scales::half_min)
+    return {d, m};
+  else if constexpr (scales == Scales::k32 || scales == Scales::k16)
+    return {gpu::mul(d, small_whole(s ^ 128, 128)), 0};
+  else if constexpr (scales == Scales::k32_min)
+    return {gpu::mul(d, small_whole(s, 0)), -gpu::mul(m, small_whole(t, 0))};
+  else if constexpr (scales == Scales::k16_six)
+    return {gpu::mul(d, small_whole(s, 32)), 0};
+  else
+    return {gpu::mul(d, small_whole(s & 15, 0)), -gpu::mul(m, small_whole(s >> 4, 0))};
+}
+
+// Where dword g of a block lies in a plane: the word of a row's, and the bits in it.
+template <int Bits>
+constexpr int plane_word(int g) {
+  return Bits == 4 ? g % 4 : g / (8 / Bits);
+}
+template <int Bits>
+GPU_FN uint32_t plane_bits(uint32_t word, int g) {
+  if constexpr (Bits == 8) return word;
+  return word >> Bits * (Bits == 4 ? g / 4 : g % (8 / Bits)) & 0x01010101u * ((1u << Bits) - 1);
+}
+
+// Where a record holds its bytes, in words: of eight rows, for block j of 32 in a super-block and its half h.
+template <DType Type>
+struct RecordAt {
+  static constexpr Scales scales = block_layout(Type).scales;
+  static constexpr int m = 4;
+  static constexpr int s(int j, int h) {
+    switch (scales) {
+      case Scales::k32:
+        return 4 + 2 * j;
+      case Scales::k32_min:
+        return 8 + 4 * j;
+      case Scales::k16:
+        return 4 + 2 * (2 * j + h);
+      case Scales::k16_six:
+        return 4 + 2 * ((2 * j + h) % 8);
+      case Scales::k16_min:
+        return 8 + 2 * (2 * j + h);
+      default:
+        return 0;
+    }
+  }
+  static constexpr bool has_d = scales != Scales::e8m0, has_m = block_layout(Type).minimum();
+  static constexpr bool has_s = scales != Scales::half && scales != Scales::half_min;
+  static constexpr bool has_t = scales == Scales::k32_min || scales == Scales::k16_six;
+  static constexpr int t(int j, int h) { return scales == Scales::k32_min ? 10 + 4 * j : 20 + 2 * ((2 * j + h) % 4); }
+};
+
+// The bytes s of up to four rows, given the words of a record that hold them.
+template <DType Type>
+GPU_FN uint32_t scale_bytes(uint32_t s, uint32_t t, int j, int h) {
+  if constexpr (block_layout(Type).scales != Scales::k16_six) return s;
+  const int i = 2 * j + h;
+  return (s >> i / 8 * 4 & 0x0F0F0F0Fu) | (t >> i / 4 * 2 & 0x03030303u) << 4;
+}
+
 // A group of eight rows [8, k]. Block b is elements 32 b ... 32 b + 31 of a row, its dword g elements 4 g ... 4 g + 3
 // of the block, r the row.
 template <DType Type>
@@ -100,88 +166,116 @@ struct PackedGroup {
   static constexpr int base_words = layout.base_bits * 8, upper_words = layout.upper_bits * 8;
   static constexpr int record_words = static_cast<int>(layout.record_bytes() / 4);
   static constexpr bool super = layout.super(), halves = layout.halves(), minimum = layout.minimum();
+  using At = RecordAt<Type>;
 
   gpu::Ptr<const uint32_t> words;  // of the group
   int64_t blocks;                  // of a row: k / 32
 
+  GPU_FN int64_t base_at(int64_t b) const { return b * base_words; }
+  GPU_FN int64_t upper_at(int64_t b) const { return blocks * base_words + b * upper_words; }
+  GPU_FN int64_t record_at(int64_t b) const {
+    return blocks * (base_words + upper_words) + (super ? b / 8 : b) * record_words;
+  }
+
   // The quants of a dword, one a byte.
   GPU_FN uint32_t quants(int64_t b, int g, int r) const {
-    uint32_t q = plane<layout.base_bits>(b * base_words, g, r);
-    if constexpr (layout.upper_bits != 0)
-      q |= plane<layout.upper_bits>(blocks * base_words + b * upper_words, g, r) << layout.base_bits;
+    uint32_t q = plane_bits<layout.base_bits>(words[base_at(b) + plane_word<layout.base_bits>(g) * 8 + r], g);
+    if constexpr (layout.upper_bits != 0) {
+      const uint32_t word = words[upper_at(b) + plane_word<layout.upper_bits>(g) * 8 + r];
+      q |= plane_bits<layout.upper_bits>(word, g) << layout.base_bits;
+    }
     return q;
   }
 
   // An element is scale * number, rounded, + min. h: the half of the block, g / 4; types without `halves` have equal
   // ones.
   GPU_FN ScaleMin scale_min(int64_t b, int h, int r) const {
-    const int64_t record = blocks * (base_words + upper_words) + (super ? b / 8 : b) * record_words;
-    const int j = static_cast<int>(b % 8), i = 2 * j + h;
-    if constexpr (layout.scales == Scales::e8m0) {
-      return {e8m0_half_of(byte(record, 0, r)), 0};
-    } else {
-      const float d = half(record, 0, r);
-      if constexpr (layout.scales == Scales::half) {
-        return {d, 0};
-      } else if constexpr (layout.scales == Scales::half_min) {
-        return {d, half(record, 16, r)};
-      } else if constexpr (layout.scales == Scales::k32) {
-        return {gpu::mul(d, small_whole(byte(record, 16 + 8 * j, r) ^ 128, 128)), 0};
-      } else if constexpr (layout.scales == Scales::k32_min) {
-        return {gpu::mul(d, small_whole(byte(record, 32 + 16 * j, r), 0)),
-                -gpu::mul(half(record, 16, r), small_whole(byte(record, 40 + 16 * j, r), 0))};
-      } else if constexpr (layout.scales == Scales::k16) {
-        return {gpu::mul(d, small_whole(byte(record, 16 + 8 * i, r) ^ 128, 128)), 0};
-      } else if constexpr (layout.scales == Scales::k16_six) {
-        const uint32_t low = byte(record, 16 + 8 * (i % 8), r) >> i / 8 * 4 & 15;
-        const uint32_t high = byte(record, 80 + 8 * (i % 4), r) >> i / 4 * 2 & 3;
-        return {gpu::mul(d, small_whole(low | high << 4, 32)), 0};
-      } else {
-        const uint32_t both = byte(record, 32 + 8 * i, r);
-        return {gpu::mul(d, small_whole(both & 15, 0)), -gpu::mul(half(record, 16, r), small_whole(both >> 4, 0))};
-      }
-    }
+    const int64_t record = record_at(b);
+    const int j = static_cast<int>(b % 8);
+    float d = 0, m = 0;
+    uint32_t s = 0, t = 0;
+    if constexpr (At::has_d) d = half(record + r / 2, r);
+    if constexpr (At::has_m) m = half(record + At::m + r / 2, r);
+    if constexpr (At::has_s) s = words[record + At::s(j, h) + r / 4];
+    if constexpr (At::has_t) t = words[record + At::t(j, h) + r / 4];
+    return scale_of<Type>(d, m, byte_of(scale_bytes<Type>(s, t, j, h), r % 4), byte_of(t, r % 4));
   }
 
   // The elements of a dword, given its half's scale.
   GPU_FN Four decode(int64_t b, int g, int r, const ScaleMin& s) const {
     Four four = numbers<Type>(quants(b, g, r));
     GPU_UNROLL
-    for (float& x : four.x) {
-      x = gpu::mul(s.scale, x);
-      if constexpr (minimum) x = gpu::add(x, s.min);
+    for (int i = 0; i < 4; ++i) {
+      four.x[i] = gpu::mul(s.scale, four.x[i]);
+      if constexpr (minimum) four.x[i] = gpu::add(four.x[i], s.min);
     }
     return four;
   }
   GPU_FN Four decode(int64_t b, int g, int r) const { return decode(b, g, r, scale_min(b, g / 4, r)); }
 
  private:
-  template <int Bits>
-  GPU_FN uint32_t plane(int64_t at, int g, int r) const {
-    constexpr int held = 8 / Bits;  // dwords of quants in a word
-    const int i = Bits == 4 ? g % 4 : g / held, j = Bits == 4 ? g / 4 : g % held;
-    const uint32_t word = words[at + i * 8 + r];
-    if constexpr (Bits == 8)
-      return word;
-    else
-      return word >> Bits * j & 0x01010101u * ((1u << Bits) - 1);
-  }
-  // Of a record: row r's element of eight neighbours that start `bytes` behind word `at`.
-  GPU_FN float half(int64_t at, int bytes, int r) const {
-    return gpu::from_half(static_cast<uint16_t>(words[at + bytes / 4 + r / 2] >> r % 2 * 16));
-  }
-  GPU_FN uint32_t byte(int64_t at, int bytes, int r) const { return byte_of(words[at + bytes / 4 + r / 4], r % 4); }
+  GPU_FN float half(int64_t at, int r) const { return gpu::from_half(static_cast<uint16_t>(words[at] >> r % 2 * 16)); }
 };
 
-// Where a matrix in rows8 has its groups.
+// A block of four rows of a group, in registers: what a thread can load 16 bytes a time, and the scales' words hold.
+template <DType Type>
+struct PackedQuad {
+  using Group = PackedGroup<Type>;
+  using At = RecordAt<Type>;
+  static constexpr BlockLayout layout = Group::layout;
+  static constexpr int halves = Group::halves ? 2 : 1;
+
+  gpu::U4 base[layout.base_bits], upper[layout.upper_bits ? layout.upper_bits : 1];
+  uint32_t d[2], m[2], s[halves], t[halves];
+
+  // Rows 4 quad ... 4 quad + 3.
+  GPU_FN void load(const Group& group, int64_t b, int quad) {
+    const auto words = group.words;
+    GPU_UNROLL
+    for (int i = 0; i < layout.base_bits; ++i) base[i] = gpu::load16(words + (group.base_at(b) + i * 8 + quad * 4));
+    GPU_UNROLL
+    for (int i = 0; i < layout.upper_bits; ++i) upper[i] = gpu::load16(words + (group.upper_at(b) + i * 8 + quad * 4));
+    const int64_t record = group.record_at(b);
+    const int j = static_cast<int>(b % 8);
+    GPU_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      if constexpr (At::has_d) d[i] = words[record + quad * 2 + i];
+      if constexpr (At::has_m) m[i] = words[record + At::m + quad * 2 + i];
+    }
+    GPU_UNROLL
+    for (int h = 0; h < halves; ++h) {
+      if constexpr (At::has_s) s[h] = words[record + At::s(j, h) + quad];
+      if constexpr (At::has_t) t[h] = words[record + At::t(j, h) + quad];
+    }
+  }
+
+  // Of row `row` (0 ... 3); g, h and row are constants where this is fast.
+  GPU_FN uint32_t quants(int g, int row) const {
+    uint32_t q = plane_bits<layout.base_bits>(word_of(base[plane_word<layout.base_bits>(g)], row), g);
+    if constexpr (layout.upper_bits != 0)
+      q |= plane_bits<layout.upper_bits>(word_of(upper[plane_word<layout.upper_bits>(g)], row), g) << layout.base_bits;
+    return q;
+  }
+  GPU_FN ScaleMin scale_min(int64_t b, int h, int row) const {
+    float scale = 0, min = 0;
+    uint32_t bytes = 0, more = 0;
+    if constexpr (At::has_d) scale = gpu::from_half(static_cast<uint16_t>(d[row / 2] >> row % 2 * 16));
+    if constexpr (At::has_m) min = gpu::from_half(static_cast<uint16_t>(m[row / 2] >> row % 2 * 16));
+    if constexpr (At::has_t) more = t[h];
+    if constexpr (At::has_s) bytes = scale_bytes<Type>(s[h], more, static_cast<int>(b % 8), h);
+    return scale_of<Type>(scale, min, byte_of(bytes, row), byte_of(more, row));
+  }
+
+  GPU_FN static uint32_t word_of(const gpu::U4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+};
+
+// A matrix in rows8. Element 4 g + i of block b of row r is group(r / 8).decode(b, g, r % 8).x[i].
 template <DType Type>
 struct PackedMatrix {
   gpu::Ptr<const uint32_t> words;
   int64_t group_words, blocks;
 
   GPU_FN PackedGroup<Type> group(int64_t g) const { return {words + g * group_words, blocks}; }
-  // Element by element, for a kernel that takes single rows: element 4 g + i of block b is decode(b, g, row % 8).x[i]
-  // of group(row / 8).
 };
 
 }  // namespace consonant::GPU_BUILD

@@ -7,8 +7,8 @@ namespace consonant {
 
 namespace {
 
-std::string refuse(const Output& value, std::string_view role) {
-  if (value.type != DType::f32) return fmt::format("{} is {}, not f32", role, name(value.type));
+std::string refuse(const Output& value, std::string_view role, DType type = DType::f32) {
+  if (value.type != type) return fmt::format("{} is {}, not {}", role, name(value.type), name(type));
   const int rank = value.shape.rank();
   if (rank > 0 && value.shape.last() > 1 && value.strides[static_cast<size_t>(rank - 1)] != 1)
     return fmt::format("the rows of {} aren't contiguous", role);
@@ -26,6 +26,20 @@ Refusal wants_float_rows(const Node& node) {
   }
   for (const Output& out : node.outputs) {
     std::string reason = refuse(out, "the output");
+    if (!reason.empty()) return {reason};
+  }
+  return {};
+}
+
+Refusal wants_rows_of(const Node& node, std::initializer_list<DType> inputs, std::initializer_list<DType> outputs) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Tensor& x = node.inputs[i];
+    const Output& value = x.node->outputs[static_cast<size_t>(x.output)];
+    std::string reason = refuse(value, fmt::format("input {}", i), inputs.begin()[i]);
+    if (!reason.empty()) return {reason};
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    std::string reason = refuse(node.outputs[i], fmt::format("output {}", i), outputs.begin()[i]);
     if (!reason.empty()) return {reason};
   }
   return {};

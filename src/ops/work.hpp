@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 
 #include "base/checked.hpp"
@@ -25,6 +26,9 @@ inline Work whole(const Args&) { return {1, 0}; }
 
 // Refuses nodes whose inputs and outputs aren't all float32, or whose rows aren't contiguous.
 Refusal wants_float_rows(const Node& node);
+
+// The same for these types instead; a node may have fewer inputs or outputs than are listed.
+Refusal wants_rows_of(const Node& node, std::initializer_list<DType> inputs, std::initializer_list<DType> outputs);
 
 // Refuses what products and gathers can't read as a matrix [rows, columns]: numbers of other types than float32,
 // float16, bfloat16 and the block formats, and parts of a weight, which may lie repacked.

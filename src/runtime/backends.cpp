@@ -31,12 +31,11 @@ const Backend& load_plugin(DeviceKind kind) {
   const fs::path program = fs::read_symlink("/proc/self/exe", unreadable).parent_path();
   std::string looked;
   for (const fs::path& folder : {program, program / ".." / "lib" / "consonant"}) {
-    const fs::path path = folder / file;
+    const fs::path path = (folder / file).lexically_normal();
+    looked += (looked.empty() ? "" : " and ") + path.string();
+    if (!fs::exists(path, unreadable)) continue;
     void* plugin = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!plugin) {
-      looked += fmt::format("\n  {}", dlerror());
-      continue;
-    }
+    if (!plugin) throw_error(Exit::device, "{} can't be used here: {}", name(kind), dlerror());
     const auto entry = reinterpret_cast<Entry>(dlsym(plugin, "consonant_backend"));
     if (!entry) throw_error(Exit::device, "{} is no plug-in of this program: it has no consonant_backend", path.string());
     const Backend& backend = *entry();
@@ -45,7 +44,7 @@ const Backend& load_plugin(DeviceKind kind) {
                   CONSONANT_VERSION);
     return backend;
   }
-  throw_error(Exit::device, "{} can't be used here; its plug-in was not loaded:{}", name(kind), looked);
+  bad_usage("{} isn't built into this program: there is no {}", name(kind), looked);
 }
 
 }  // namespace

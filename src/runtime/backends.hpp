@@ -15,8 +15,8 @@ struct DeviceName {
 DeviceName parse_device_name(std::string_view text);  // wrong usage for what names nothing
 
 // The emulators are part of the program. CUDA and HIP are plug-ins, libconsonant_cuda.so and libconsonant_hip.so, beside the
-// running program or in ../lib/consonant from there; loaded once. Exit::device, with where it looked and the loader's words,
-// if there is none or it belongs to another version.
+// running program or in ../lib/consonant from there; loaded once. Wrong usage, with where it looked, if there is none;
+// Exit::device, with the loader's words, if this machine lacks what it needs, or if it belongs to another version.
 const Backend& find_backend(DeviceKind kind);
 
 }  // namespace consonant

@@ -210,6 +210,13 @@ class Planner {
     return {nullptr, choice.refusal};
   }
 
+  static std::string refusal_of(const Node& node, const std::string& reason) {
+    std::string text = fmt::format("\n  {} ({}:{}): {}", node.name, node.location.file_name(), node.location.line,
+                                   op_name(node.op));
+    for (const Tensor& in : node.inputs) text += fmt::format(" {}{}", name(in.type()), to_string(in.shape()));
+    return text + ": " + reason;
+  }
+
   // All nodes, so that a refusal is the whole list.
   void choose_kernels() {
     std::string refusals;
@@ -218,8 +225,7 @@ class Planner {
       Chosen chosen;
       const Choice choice = choose(*node, chosen);
       if (!chosen.kernel && !chosen.gpu) {
-        refusals += fmt::format("\n  {} ({}:{}): {}", node->name, node->location.file_name(), node->location.line,
-                                choice.refusal.reason);
+        refusals += refusal_of(*node, choice.refusal.reason);
         continue;
       }
       if (chosen.gpu && chosen.gpu->scratch) {

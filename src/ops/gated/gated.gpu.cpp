@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/activation_gpu.hpp"
 #include "ops/gated/gated.hpp"
+#include "ops/activation_gpu.hpp"
 
 namespace consonant::GPU_BUILD {
 
@@ -13,9 +13,9 @@ GPU_KERNEL void multiply_activated(Rows<const float> gate, Rows<const float> x, 
 
 template <Activation f>
 void launch_one(const Args& args, Accelerator& device) {
-  gpu::launch<multiply_activated<f>, elementwise_threads>(device, elementwise_grid(args.out[0]), 0,
-                                                          rows_of<const float>(args.in[0]),
-                                                          rows_of<const float>(args.in[1]), rows_of<float>(args.out[0]));
+  gpu::launch<multiply_activated<f>, elementwise_threads>(
+      device, elementwise_grid(args.out[0]), 0, rows_of<const float>(args.in[0]), rows_of<const float>(args.in[1]),
+      rows_of<float>(args.out[0]));
 }
 
 void launch(const Args& args, Accelerator& device, std::byte*) {

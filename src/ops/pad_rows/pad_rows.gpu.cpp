@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/gpu_rows.hpp"
 #include "ops/pad_rows/pad_rows.hpp"
+#include "ops/gpu_rows.hpp"
 
 namespace consonant::GPU_BUILD {
 
@@ -14,9 +14,8 @@ GPU_KERNEL void pad_rows(Rows<const float> x, int64_t before, Rows<float> y) {
 }
 
 void launch(const Args& args, Accelerator& device, std::byte*) {
-  gpu::launch<pad_rows, elementwise_threads>(device, elementwise_grid(args.out[0]), 0,
-                                             rows_of<const float>(args.in[0]), args.attr<PadRowsAttr>().before,
-                                             rows_of<float>(args.out[0]));
+  gpu::launch<pad_rows, elementwise_threads>(device, elementwise_grid(args.out[0]), 0, rows_of<const float>(args.in[0]),
+                                             args.attr<PadRowsAttr>().before, rows_of<float>(args.out[0]));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/gpu_rows.hpp"
 #include "ops/patches/patches.hpp"
+#include "ops/gpu_rows.hpp"
 
 namespace consonant::GPU_BUILD {
 

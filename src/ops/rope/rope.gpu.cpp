@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/gpu_rows.hpp"
 #include "ops/rope/rope.hpp"
+#include "ops/gpu_rows.hpp"
 
 namespace consonant::GPU_BUILD {
 
@@ -8,8 +8,8 @@ namespace {
 
 constexpr int block_threads = 256;
 
-// A thread a pair, or one number that passes unchanged: a head has `turns` of the one, then `passes` of the other. Blocks
-// along y share a token.
+// A thread a pair, or one number that passes unchanged: a head has `turns` of the one, then `passes` of the other.
+// Blocks along y share a token.
 GPU_KERNEL void rope(Rows<const float> x, Rows<const float> angles, Rows<float> y, int turns, int passes,
                      bool neighbours) {
   const int64_t token = gpu::block(), at = gpu::block_y() * gpu::threads() + gpu::thread();
@@ -43,8 +43,9 @@ void launch(const Args& args, Accelerator& device, std::byte*) {
   const auto& attr = args.attr<RopeAttr>();
   const int64_t turns = attr.dims / 2, passes = y.last() - attr.dims;
   gpu::launch<rope, block_threads>(device, {y.shape[0], ceil_div(y.shape[1] * (turns + passes), block_threads)}, 0,
-                                   rows_of<const float>(args.in[0]), rows_of<const float>(args.in[1]), rows_of<float>(y),
-                                   static_cast<int>(turns), static_cast<int>(passes), attr.neighbours);
+                                   rows_of<const float>(args.in[0]), rows_of<const float>(args.in[1]),
+                                   rows_of<float>(y), static_cast<int>(turns), static_cast<int>(passes),
+                                   attr.neighbours);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int block_threads = 256, at_once = 256;
 
-// They depend on nothing but the node, and an angle at a large position on their last bit: they come from the host, in a
-// launch's arguments, which have room for this many.
+// They depend on nothing but the node, and an angle at a large position on their last bit: they come from the host, in
+// a launch's arguments, which have room for this many.
 struct Frequencies {
   float values[at_once];
 };
@@ -24,8 +24,8 @@ GPU_KERNEL void rope_angles(gpu::Ptr<const int32_t> pos, gpu::Ptr<const float> d
   if (token >= y.rows) return;
   const int i = static_cast<int>(at - token * count);
   const float frequency = frequencies.values[i];
-  const float angle = gpu::mul(static_cast<float>(pos[token]),
-                               gpu::mul(divided ? frequency / divisors[first + i] : frequency, scale));
+  const float angle =
+      gpu::mul(static_cast<float>(pos[token]), gpu::mul(divided ? frequency / divisors[first + i] : frequency, scale));
   const auto to = y.row(token);
   to[first + i] = gpu::cos(angle);
   to[y.cols / 2 + first + i] = gpu::sin(angle);
@@ -51,8 +51,8 @@ void launch(const Args& args, Accelerator& device, std::byte*) {
     for (int i = 0; i < count; ++i) frequencies.values[i] = rope_frequency(unscaled, nullptr, first + i);
     gpu::launch<rope_angles, block_threads>(
         device, {ceil_div(y.shape[0] * count, block_threads)}, 0, pointer<const int32_t>(args.in[0]),
-        divided ? pointer<const float>(args.in[1]) : gpu::Ptr<const float>(), divided,
-        static_cast<float>(rotary.scale), frequencies, first, count, rows_of<float>(y));
+        divided ? pointer<const float>(args.in[1]) : gpu::Ptr<const float>(), divided, static_cast<float>(rotary.scale),
+        frequencies, first, count, rows_of<float>(y));
   }
 }
 
