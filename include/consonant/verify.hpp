@@ -94,15 +94,15 @@ std::vector<int32_t> recorded_tokens(const std::string& recording);
 
 // What a sweep of one kernel over its op's cases found.
 struct KernelReport {
-  std::string op, device;
+  std::string op, device;  // `op`: the kernel's name
   int64_t cases = 0;
   double error = 0, tolerance = 0;  // of the case nearest to its tolerance: shares of what its numbers are made of
   std::vector<std::string> faults;  // each with its case; empty if the kernel is right
 };
 
-// Runs the kernels of a device ("auto", "cpu", "reference") over their cases, those of one op if it is named, and
-// compares them with the reference. Unknown names are wrong usage.
-std::vector<KernelReport> verify_ops(const std::string& device, const std::string& op = "");
+// Runs the kernels of a device over their cases, those of one op if it is named, and compares them with the reference.
+// Unknown names are wrong usage. `reduced`: only an accelerator's small cases, for tools that slow it down.
+std::vector<KernelReport> verify_ops(const std::string& device, const std::string& op = "", bool reduced = false);
 
 // The page docs/ops.md: which kernels there are, and what they take.
 std::string describe_ops();

@@ -128,7 +128,7 @@ int Compare::run(World& world) const {
 
 struct Ops {
   std::string device = "cpu", op;
-  bool list = false, json = false;
+  bool list = false, json = false, reduced = false;
 
   int run(World& world) const;
 };
@@ -162,7 +162,7 @@ int Ops::run(World& world) const {
     world.out.write(describe_ops());
     return 0;
   }
-  const std::vector<KernelReport> reports = world.verify_ops(device, op);
+  const std::vector<KernelReport> reports = world.verify_ops(device, op, reduced);
   if (json)
     world.out.line(document(reports).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   else
@@ -222,6 +222,7 @@ Action add_verify(CLI::App& program) {
       ->type_name("DEVICE")
       ->capture_default_str();
   ops_app.add_option("--op", ops->op, "This op alone")->type_name("NAME");
+  ops_app.add_flag("--reduced", ops->reduced, "Only an accelerator's small cases, for tools that slow it down");
   CLI::Option* json = ops_app.add_flag("--json", ops->json, "One JSON document");
   ops_app.add_flag("--list", ops->list, "Run nothing: the ops and what their kernels take, as docs/ops.md has it")
       ->excludes(json);
