@@ -97,20 +97,21 @@ struct QuadUnit<Type, Tokens, true> {
       }
       GPU_UNROLL
       for (int r = 0; r < 4; ++r) {
-        const Four a = numbers<Type>(block.quants(g, r)), b = numbers<Type>(block.quants(g + 4, r));
+        const Eight q = block.template numbers_of<ProductUnit<Type>::middle>(g, r);
         GPU_UNROLL
         for (int t = 0; t < Tokens; ++t) {
           GPU_UNROLL
-          for (int i = 0; i < 4; ++i) dot[t][r][0] = gpu::fma(a.x[i], low[t].x[i], dot[t][r][0]);
+          for (int i = 0; i < 4; ++i) dot[t][r][0] = gpu::fma(q.low.x[i], low[t].x[i], dot[t][r][0]);
           GPU_UNROLL
-          for (int i = 0; i < 4; ++i) dot[t][r][halves - 1] = gpu::fma(b.x[i], high[t].x[i], dot[t][r][halves - 1]);
+          for (int i = 0; i < 4; ++i)
+            dot[t][r][halves - 1] = gpu::fma(q.high.x[i], high[t].x[i], dot[t][r][halves - 1]);
         }
       }
     }
     GPU_UNROLL
     for (int r = 0; r < 4; ++r) GPU_UNROLL
     for (int h = 0; h < halves; ++h) {
-      const ScaleMin s = block.scale_min(unit, h, r);
+      const ScaleMin s = ProductUnit<Type>::from_middle(block.scale_min(unit, h, r));
       GPU_UNROLL
       for (int t = 0; t < Tokens; ++t) {
         chain[t][r] = gpu::fma(s.scale, dot[t][r][h], chain[t][r]);
@@ -185,10 +186,9 @@ GPU_KERNEL void few_tokens(Product<Type> p, FewTokens few) {
       }
       while (mine && unit < units && unit * Unit::size < first + few.staged) {
         const QuadUnit<Type, Tokens> now = next;
-        const int64_t at = unit;
+        const int64_t e = unit * Unit::size - first, at = unit;
         unit += p.chains();
         if (unit < units) next.load(p, quad, unit);
-        const int64_t e = at * Unit::size - first;
         now.add(x + padded(e), few.x_floats, sums + e / (32 / Unit::halves), few.sum_floats, at, sum);
       }
     }

@@ -23,6 +23,8 @@ Refusal can_run(const Node& node, const Limits& limits) {
   for (size_t i = 0; i < node.inputs.size(); ++i)
     if (i != 1 && node.inputs[i].type() != DType::f32)
       return {fmt::format("input {} is {}, not f32", i, name(node.inputs[i].type()))};
+  if (node.inputs[1].shape()[1] > INT32_MAX)
+    return {fmt::format("rows of {} are too long", to_string(node.inputs[1].shape()))};
   if (ceil_div(y[0], tile_side) > limits.grid / std::max<int64_t>(1, ceil_div(y[1], 8)))
     return {fmt::format("{} has more tiles than a grid has blocks", to_string(y))};
   return {};

@@ -98,8 +98,8 @@ struct TileWeights<Type, true> {
         upper[j] = group.words[group.upper_at(step.unit) + plane_word<layout.upper_bits>(g + 4 * j) * 8 + r];
     }
     if (!has_scale()) return;
-    const int64_t record = group.record_at(step.unit);
-    const int block = static_cast<int>(step.unit % 8), h = g;
+    const uint32_t record = group.record_at(step.unit);
+    const int block = static_cast<int>(step.unit & 7), h = g;
     if constexpr (At::has_d) d = group.words[record + r / 2];
     if constexpr (At::has_m) m = group.words[record + At::m + r / 2];
     if constexpr (At::has_s) s = group.words[record + At::s(block, h) + r / 4];
@@ -112,7 +112,7 @@ struct TileWeights<Type, true> {
     for (int j = 0; j < 2; ++j) {
       uint32_t q = plane_bits<layout.base_bits>(base[j], g + 4 * j);
       if constexpr (layout.upper_bits != 0) q |= plane_bits<layout.upper_bits>(upper[j], g + 4 * j) << layout.base_bits;
-      const Four four = numbers<Type>(q);
+      const Four four = numbers<Type, ProductUnit<Type>::middle>(q);
       GPU_UNROLL
       for (int i = 0; i < 4; ++i) to.w[tile_at(dword_order<Type>(g + 4 * j) * 4 + i, row)] = four.x[i];
     }
@@ -123,8 +123,8 @@ struct TileWeights<Type, true> {
     if constexpr (At::has_d) scale = gpu::from_half(static_cast<uint16_t>(d >> r % 2 * 16));
     if constexpr (At::has_m) min = gpu::from_half(static_cast<uint16_t>(m >> r % 2 * 16));
     if constexpr (At::has_t) more = t;
-    if constexpr (At::has_s) bytes = scale_bytes<Type>(s, more, static_cast<int>(step.unit % 8), h);
-    const ScaleMin both = scale_of<Type>(scale, min, byte_of(bytes, r % 4), byte_of(more, r % 4));
+    if constexpr (At::has_s) bytes = scale_bytes<Type>(s, more, static_cast<int>(step.unit & 7), h);
+    const ScaleMin both = ProductUnit<Type>::from_middle(scale_of<Type>(scale, min, bytes, more, r % 4));
     to.scale[h * tile_side + row] = both.scale;
     if constexpr (Group::minimum) to.min[h * tile_side + row] = both.min;
   }
@@ -166,13 +166,17 @@ GPU_FN void multiply(const TileBuffer& from, float (&chain)[4][4]) {
   for (int h = 0; h < halves; ++h) {
     float dot[4][4] = {};
     GPU_UNROLL
-    for (int e = h * depth; e < (h + 1) * depth; ++e) {
-      const Four x = load_four(from.x + tile_at(e, token)), w = load_four(from.w + tile_at(e, row));
+    for (int g = h * depth / 4; g < (h + 1) * depth / 4; ++g) {
+      const auto xs = from.x + tile_at(4 * g, token), ws = from.w + tile_at(4 * g, row);
       GPU_UNROLL
-      for (int t = 0; t < 4; ++t) GPU_UNROLL
-      for (int r = 0; r < 4; ++r) {
-        float& sum = blocks ? dot[t][r] : chain[t][r];
-        sum = gpu::fma(w.x[r], x.x[t], sum);
+      for (int i = 0; i < 4; ++i) {
+        const Four x = load_four(xs + i * tile_side), w = load_four(ws + i * tile_side);
+        GPU_UNROLL
+        for (int t = 0; t < 4; ++t) GPU_UNROLL
+        for (int r = 0; r < 4; ++r) {
+          float& sum = blocks ? dot[t][r] : chain[t][r];
+          sum = gpu::fma(w.x[r], x.x[t], sum);
+        }
       }
     }
     if constexpr (!blocks) continue;

@@ -6,7 +6,8 @@
 //
 //   k is cut into units of neighbours: a block of 32, or 16 bytes of a plain matrix. Unit u belongs to chain u %
 //   chains. Block types:  chain += scale * dot (+ min * sum of x), by unit or by half unit as the type has scales,
-//                 dot = the quants times x, from zero, dword by dword in `dword_order`
+//                 dot = the quants times x, from zero, dword by dword in `dword_order`; quants of a type with a minimum
+//                 are taken from the middle of their range, which keeps what dot and min cancel small
 //   plain types:  chain += w x, element by element
 //   y = the chains' sum, in order, + bias + residual
 //
@@ -24,6 +25,7 @@ struct ProductUnit {
   static constexpr int size = 16 / static_cast<int>(sizeof(Word));
   static constexpr int halves = 1;
   static constexpr bool minimum = false;
+  static constexpr int middle = 0;
 };
 template <DType Type>
 struct ProductUnit<Type, true> {
@@ -31,6 +33,13 @@ struct ProductUnit<Type, true> {
   static constexpr int size = 32;
   static constexpr int halves = PackedGroup<Type>::halves ? 2 : 1;  // of a unit, with scales of their own
   static constexpr bool minimum = PackedGroup<Type>::minimum;
+  static constexpr int middle = minimum ? 1 << (block_layout(Type).base_bits + block_layout(Type).upper_bits - 1) : 0;
+
+  // For quants less `middle`.
+  GPU_FN static ScaleMin from_middle(const ScaleMin& s) {
+    if constexpr (!minimum) return s;
+    return {s.scale, gpu::fma(s.scale, middle, s.min)};
+  }
 };
 
 // The place of a block's dword in the order of its dot. Nibbles of one word follow each other where they share a scale.
