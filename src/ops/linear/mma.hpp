@@ -46,6 +46,11 @@ GPU_FN void copy16(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, bool v
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid ? 16 : 0) : "memory");
 }
+// The same for a word.
+GPU_FN void copy4(gpu::Shared<float> to, gpu::Ptr<const float> from) {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(from) : "memory");
+}
 // This thread's copies since the last call become a batch.
 GPU_FN void end_batch() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Until all of this thread's batches but the newest `Pending` are there.
@@ -102,6 +107,7 @@ GPU_FN void warp_sync() { gpu::shfl(0, 0); }
 GPU_FN void copy16(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, bool valid = true) {
   gpu::store16(to, valid ? gpu::load16(from) : gpu::U4{0, 0, 0, 0});
 }
+GPU_FN void copy4(gpu::Shared<float> to, gpu::Ptr<const float> from) { *to = *from; }
 GPU_FN void end_batch() {}
 template <int Pending>
 GPU_FN void wait_for_batches() {}

@@ -76,7 +76,7 @@ GPU_FN void copy_plane(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, in
 template <DType Type>
 GPU_FN void request_unit(const Matrix<Type>& w, int tile, int unit, gpu::Shared<uint8_t> to) {
   using Layout = UnitLayout<Type>;
-  constexpr BlockLayout layout = Layout::layout;
+  constexpr BlockLayout layout = block_layout(Type);
   if constexpr (has_blocks(Type)) {
     const int here = layout.super() ? unit_blocks : w.blocks_of(unit);
     const int64_t blocks = w.columns / 32, first = int64_t{unit} * unit_blocks;
@@ -150,7 +150,7 @@ template <DType Type>
 GPU_FN void unit_product(gpu::Shared<const uint8_t> weights, int here, gpu::Shared<const uint8_t> record,
                          float (&product)[4]) {
   using Layout = UnitLayout<Type>;
-  constexpr BlockLayout layout = Layout::layout;
+  constexpr BlockLayout layout = block_layout(Type);
   const int g = gpu::lane() / 4, t = gpu::lane() % 4;
   GPU_UNROLL
   for (float& p : product) p = 0;
