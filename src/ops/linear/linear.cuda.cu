@@ -176,6 +176,6 @@ void launch(const Args& args, Accelerator& device, std::byte* scratch) {
 
 }  // namespace
 
-GpuKernel linear_mma_gpu() { return {"linear_mma", Op::linear, can_run, scratch, launch}; }
+GpuKernel linear_mma_gpu() { return {"linear_mma", Op::linear, can_run, scratch, launch, 0x1p-11}; }
 
 }  // namespace consonant::GPU_BUILD

@@ -56,7 +56,7 @@ GPU_FN void quant_bytes(gpu::Shared<const uint32_t> base, gpu::Shared<const uint
   if constexpr (layout.quant == Quant::iq4 || layout.quant == Quant::fp4) {
     low = levels<layout.quant>(low), high = levels<layout.quant>(high);
   }
-  if constexpr (layout.quant != Quant::offset) low ^= 0x80808080u, high ^= 0x80808080u;
+  if constexpr (layout.quant == Quant::signed_byte) low ^= 0x80808080u, high ^= 0x80808080u;  // levels are biased
 }
 
 template <DType Type>
