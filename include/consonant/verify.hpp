@@ -94,15 +94,26 @@ std::vector<int32_t> recorded_tokens(const std::string& recording);
 
 // What a sweep of one kernel over its op's cases found.
 struct KernelReport {
-  std::string op, device;
+  std::string op, kernel, device;  // `kernel`: the op's name unless the device has several for it
+  std::string takes;               // types by the roles of its inputs
   int64_t cases = 0;
   double error = 0, tolerance = 0;  // of the case nearest to its tolerance: shares of what its numbers are made of
   std::vector<std::string> faults;  // each with its case; empty if the kernel is right
 };
 
-// Runs the kernels of a device ("auto", "cpu", "reference") over their cases, those of one op if it is named, and
-// compares them with the reference. Unknown names are wrong usage.
-std::vector<KernelReport> verify_ops(const std::string& device, const std::string& op = "");
+struct OpsReport {
+  std::string machine;  // the card, what its kernels are compiled for, its driver
+  std::vector<KernelReport> kernels;
+};
+
+struct OpsOptions {
+  std::string device = "cpu";  // "auto", "reference", "cuda:1", "emu32", ...
+  std::string op;              // this op, or this kernel, alone
+  bool reduced = false;        // small cases only, for tools that slow each access down
+};
+
+// Runs the kernels of a device over their cases and compares them with the reference. Unknown names are wrong usage.
+OpsReport verify_ops(const OpsOptions& options);
 
 // The page docs/ops.md: which kernels there are, and what they take.
 std::string describe_ops();
