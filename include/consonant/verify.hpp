@@ -61,18 +61,18 @@ Comparison compare(const std::string& a, const std::string& b);
 // A node of a device beside the CPU's with all in float32.
 struct NodeAgreement {
   std::string name, op, kernel, source;
-  // Worst row: root mean square of the differences over that of the reference's row. `error`: with the reference's inputs, so
-  // the kernel's own; `drift`: in a run of its own, where errors add up.
+  // Worst row: root mean square of the differences over that of the reference's row. `error`: with the reference's
+  // inputs, so the kernel's own; `drift`: in a run of its own, where errors add up.
   double error = 0, tolerance = 0, drift = 0;
   bool within_tolerance = true;
 };
 
-// Whether a device computes what the CPU does. The decisions come from the tokens given (teacher-forced): sampled output
-// is never compared.
+// Whether a device computes what the CPU does. The decisions come from the tokens given (teacher-forced): sampled
+// output is never compared.
 struct Agreement {
   std::string model, device, driver, version;
   std::vector<std::pair<std::string, int64_t>> kernels;  // of a step, and how many nodes each runs
-  bool positive_control = false;  // both devices gave the same bits twice; without it nothing is said to agree
+  bool positive_control = false;         // both devices gave the same bits twice; without it nothing is said to agree
   double worst_cosine = 1, max_abs = 0;  // of the logits
   int64_t decisions = 0, disagreements = 0;  // argmax of rows; outside the reference's tie margin
   double least_cosine = 0;                   // that the logits must have
@@ -82,8 +82,8 @@ struct Agreement {
   bool agree = false;
 };
 
-// Runs `tokens` on both, all positions' logits compared, then node by node. Both must be of the same file; the reference
-// a CPU with precision "f32". Bad input for tokens that don't fit.
+// Runs `tokens` on both, all positions' logits compared, then node by node. Both must be of the same file; the
+// reference a CPU with precision "f32". Bad input for tokens that don't fit.
 Agreement prove(Engine& reference, Engine& device, const std::vector<int32_t>& tokens);
 // The same of a speech model: the first window of `audio`, then `options.tokens` or what the reference hears.
 Agreement prove(Transcriber& reference, Transcriber& device, AudioInput& audio, const SpeechRecordOptions& options);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/atomic_file.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "cli/files.hpp"
@@ -92,10 +93,13 @@ int Prove::run(World& world) const {
   if (model.path.empty()) bad_usage("verify: -m MODEL is needed");
   const Agreement agreement = audio ? prove_speech(world) : prove(world);
   const std::string report = json ? agreement_json(agreement) + "\n" : agreement_page(agreement);
-  if (output.empty())
+  if (output.empty()) {
     world.out.write(report);
-  else
-    write_file(output, report);
+  } else {
+    AtomicFile file(output);
+    file.write(report);
+    file.commit();
+  }
   return agreement.agree ? 0 : int(Exit::disagree);
 }
 

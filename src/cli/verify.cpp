@@ -12,8 +12,8 @@
 #include "cli/files.hpp"
 #include "cli/models.hpp"
 #include "cli/options.hpp"
-#include "engine/version.hpp"
 #include "cli/prove.hpp"
+#include "engine/version.hpp"
 
 namespace consonant {
 namespace {
@@ -138,8 +138,8 @@ std::string table(const OpsReport& report) {
   std::string text = fmt::format("{}\n{:<16} {:<10} {:>6} {:>12} {:>12}\n", report.machine, "kernel", "device", "cases",
                                  "worst error", "tolerance");
   for (const KernelReport& r : report.kernels) {
-    text += fmt::format("{:<16} {:<10} {:>6} {:>12.2e} {:>12.2e}{}\n", r.kernel, r.device, r.cases, r.error, r.tolerance,
-                        r.faults.empty() ? "" : "  WRONG");
+    text += fmt::format("{:<16} {:<10} {:>6} {:>12.2e} {:>12.2e}{}\n", r.kernel, r.device, r.cases, r.error,
+                        r.tolerance, r.faults.empty() ? "" : "  WRONG");
     for (const std::string& fault : r.faults) text += "  " + fault + "\n";
   }
   return text;
@@ -222,8 +222,9 @@ Action add_verify(CLI::App& program) {
   CLI::App& ops_app = add_command(app, "ops", "Run every kernel over its cases; exit 7 if one isn't the reference's",
                                   "consonant verify ops --device cuda --op attend");
   auto ops = std::make_shared<Ops>();
-  ops_app.add_option("--device", ops->options.device,
-                     "The device whose kernels are run: cpu, reference, cuda, cuda:1, hip, emu32 or emu64")
+  ops_app
+      .add_option("--device", ops->options.device,
+                  "The device whose kernels are run: cpu, reference, cuda, cuda:1, hip, emu32 or emu64")
       ->type_name("DEVICE")
       ->capture_default_str();
   ops_app.add_option("--op", ops->options.op, "This op, or this kernel, alone")->type_name("NAME");

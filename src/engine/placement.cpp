@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "engine/count_kernels.hpp"
 #include "engine/language_engine.hpp"
 #include "engine/speech_engine.hpp"
 #include "ops/op.hpp"

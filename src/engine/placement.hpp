@@ -2,14 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "consonant/engine.hpp"
 #include "consonant/transcribe.hpp"
-#include "runtime/plan.hpp"
 
 namespace consonant {
 
@@ -22,8 +20,6 @@ struct Placement {
   int64_t arena_bytes = 0;  // values of the step
 };
 
-// Of plans, as above.
-std::vector<std::pair<std::string, int64_t>> count_kernels(std::initializer_list<const Plan*> plans);
 Placement placement_of(Engine& engine);
 // Of a speech model: encoding a window, and a step of one token. The cache is that of the tokens.
 Placement placement_of(Transcriber& transcriber);

@@ -13,12 +13,19 @@ namespace consonant {
 
 namespace {
 
-// Of a case that `reduced` leaves in: enough for every path of a kernel, and soon over where a tool slows each access down.
+// Of a case that `reduced` leaves in: enough for every path of a kernel, and soon over where a tool slows each access
+// down.
 constexpr int64_t reduced_work = 20000;
 
 KernelReport report(Op op, std::string_view kernel, std::string takes, const std::string& device, SweepResult found) {
-  return {std::string(op_name(id(op))), std::string(kernel), device, std::move(takes), found.cases, found.error,
-          found.tolerance, std::move(found.faults)};
+  return {std::string(op_name(id(op))),
+          std::string(kernel),
+          device,
+          std::move(takes),
+          found.cases,
+          found.error,
+          found.tolerance,
+          std::move(found.faults)};
 }
 
 void sweep_host(const DeviceName& device, const OpsOptions& options, OpsReport& all) {
@@ -28,7 +35,8 @@ void sweep_host(const DeviceName& device, const OpsOptions& options, OpsReport& 
   for (const Kernel* kernel : all_kernels()) {
     const std::string_view op = op_name(id(kernel->op));
     if (kernel->device == device.kind && (options.op.empty() || options.op == op))
-      all.kernels.push_back(report(kernel->op, op, what_it_takes(*kernel), all.machine, sweep(*kernel, pool, most_work)));
+      all.kernels.push_back(
+          report(kernel->op, op, what_it_takes(*kernel), all.machine, sweep(*kernel, pool, most_work)));
   }
 }
 

@@ -29,7 +29,7 @@ GPU_FN float activated(float x) {
 
 template <Activation f>
 GPU_KERNEL void activate_elements(Rows<const float> x, Rows<float> y) {
-  for_elements(y.cols, [&](int64_t r, int64_t i) { y.row(r)[i] = activated<f>(x.row(r)[i]); });
+  for_elements(y.rows, y.cols, [&](int64_t r, int64_t i) { y.row(r)[i] = activated<f>(x.row(r)[i]); });
 }
 
 template <Activation f>

@@ -13,7 +13,7 @@ namespace consonant::GPU_BUILD {
 
 // Neighbours in memory, loaded as one.
 template <class T, int n>
-struct alignas(n * sizeof(T)) Pack {
+struct alignas(n * sizeof(T) < 16 ? n * sizeof(T) : 16) Pack {
   T at[n];
 };
 
@@ -29,34 +29,30 @@ GPU_FN T rounded_to(float x) {
     return gpu::half_bits(x);
 }
 
-// Keys or values, read in packs of `n` neighbours: positions of keys, elements of a value.
+// One head's keys or values on a page, read in packs of `n` neighbours: positions of keys, elements of a value.
 template <class T, int n>
-struct CacheView {
+struct CacheHead {
   static constexpr bool scaled = std::is_same_v<T, int8_t>;
   using Numbers = Pack<float, n>;
+  static constexpr int page = static_cast<int>(kv_page);
 
   gpu::Ptr<const Pack<T, n>> numbers;
-  gpu::Ptr<const uint16_t> scales;  // of the first page
-  int64_t page_packs = 0, page_scales = 0;  // from a page to the next
-  int64_t dim = 0;
+  gpu::Ptr<const uint16_t> scales;
+  int dim = 0;
 
-  // Numbers i of the keys of positions `at` ... `at + n - 1` of a page, without their scales.
-  GPU_FN Numbers key(int64_t page, int64_t head, int64_t i, int64_t at) const {
-    return floats(numbers[page * page_packs + ((head * dim + i) * kv_page + at) / n]);
-  }
+  // Numbers i of the keys of positions `at` ... `at + n - 1`, without their scales.
+  GPU_FN Numbers key(int i, int at) const { return floats(numbers[(i * page + at) / n]); }
   // The scales of numbers 32 * block ... 32 * block + 31 of the same keys.
-  GPU_FN Numbers key_scales(int64_t page, int64_t head, int64_t block, int64_t at) const {
+  GPU_FN Numbers key_scales(int block, int at) const {
     Numbers s;
-    const int64_t first = page * page_scales + (head * (dim / 32) + block) * kv_page + at;
-    for (int j = 0; j < n; ++j) s.at[j] = gpu::from_half(scales[first + j]);
+    for (int j = 0; j < n; ++j) s.at[j] = gpu::from_half(scales[block * page + at + j]);
     return s;
   }
-  // Numbers i ... i + n - 1 of the value at a position of a page.
-  GPU_FN Numbers value(int64_t page, int64_t head, int64_t at, int64_t i) const {
-    const int64_t row = head * kv_page + at;
-    Numbers x = floats(numbers[page * page_packs + (row * dim + i) / n]);
+  // Numbers i ... i + n - 1 of the value of a position.
+  GPU_FN Numbers value(int at, int i) const {
+    Numbers x = floats(numbers[(at * dim + i) / n]);
     if constexpr (scaled) {
-      const float scale = gpu::from_half(scales[page * page_scales + row * (dim / 32) + i / 32]);
+      const float scale = gpu::from_half(scales[at * (dim / 32) + i / 32]);
       for (int j = 0; j < n; ++j) x.at[j] *= scale;
     }
     return x;
@@ -70,6 +66,22 @@ struct CacheView {
   }
 };
 
+template <class T, int n>
+struct CacheView {
+  gpu::Ptr<const Pack<T, n>> numbers;
+  gpu::Ptr<const uint16_t> scales;          // of the first page
+  int64_t page_packs = 0, page_scales = 0;  // from a page to the next
+  int64_t dim = 0;
+
+  GPU_FN CacheHead<T, n> at(int64_t page, int64_t head) const {
+    CacheHead<T, n> h;
+    h.numbers = numbers + (page * page_packs + head * dim * kv_page / n);
+    if constexpr (CacheHead<T, n>::scaled) h.scales = scales + (page * page_scales + head * (dim / 32) * kv_page);
+    h.dim = static_cast<int>(dim);
+    return h;
+  }
+};
+
 // `view`: keys [page, head, dim, kv_page] or values [page, head, kv_page, dim].
 template <class T, int n>
 CacheView<T, n> cache_view(const View& view, StateKind kind) {
@@ -78,7 +90,7 @@ CacheView<T, n> cache_view(const View& view, StateKind kind) {
   const int64_t page_bytes = kv_page_bytes(view.type, view.shape[1], cache.dim);
   cache.numbers = pointer<const Pack<T, n>>(view);
   cache.page_packs = page_bytes / static_cast<int64_t>(sizeof(Pack<T, n>));
-  if constexpr (CacheView<T, n>::scaled) {
+  if constexpr (CacheHead<T, n>::scaled) {
     cache.scales = pointer<const uint16_t>(view) + view.shape[1] * cache.dim * kv_page / 2;
     cache.page_scales = page_bytes / 2;
   }

@@ -45,69 +45,103 @@ struct Four {
   float x[4];
 };
 
-// A whole number below 2^23 without a conversion, which is slow: the last bits of 2^23 + q.
-GPU_FN float small_whole(uint32_t q, int offset) {
-  return gpu::from_bits(0x4B000000u | q) - static_cast<float>(0x800000 + offset);
-}
-
-GPU_FN uint32_t byte_of(uint32_t word, int i) { return word >> 8 * i & 255; }
-
 // Half of 2^(e - 127), for levels that are doubled.
 GPU_FN float e8m0_half_of(uint32_t e) {
   return gpu::from_bits(e == 255 ? 0x7FC00000u : e < 2 ? 0x00200000u << e : (e - 1) << 23);
 }
 
-// Of each byte (0 ... 15) of `q` the level in a table of 16 signed bytes.
+// The 16 levels of a type's table, 128 more each, four a word and the first in its lowest byte: iq4_values and
+// fp4_doubled of tensor/blocks.hpp.
 template <Quant Table>
-GPU_FN uint32_t levels(uint32_t q) {
+constexpr uint32_t level_word(int i) {
   static_assert(Table == Quant::iq4 || Table == Quant::fp4);
-  // Four levels a word, the first in its lowest byte: iq4_values and fp4_doubled of tensor/blocks.hpp.
-  constexpr uint32_t a = Table == Quant::iq4 ? 0xBFAD9881u : 0x03020100u,
-                     b = Table == Quant::iq4 ? 0xF6EADDCFu : 0x0C080604u;
-  constexpr uint32_t c = Table == Quant::iq4 ? 0x26190D01u : 0xFDFEFF00u,
-                     d = Table == Quant::iq4 ? 0x71594535u : 0xF4F8FAFCu;
-  // Selectors in neighbouring nibbles, where byte_perm wants them; bit 3 chooses between the halves of the table.
-  const uint32_t pairs = q | q >> 4, selector = (pairs & 0xFF) | (pairs >> 8 & 0xFF00);
-  const uint32_t low = gpu::byte_perm(a, b, selector & 0x7777), high = gpu::byte_perm(c, d, selector & 0x7777);
-  const uint32_t upper = (q >> 3 & 0x01010101u) * 255;
-  return (low & ~upper) | (high & upper);
+  constexpr uint32_t iq4[] = {0x3F2D1801, 0x766A5D4F, 0xA6998D81, 0xF1D9C5B5};
+  constexpr uint32_t fp4[] = {0x83828180, 0x8C888684, 0x7D7E7F80, 0x74787A7C};
+  return Table == Quant::iq4 ? iq4[i] : fp4[i];
 }
 
-// Four quants, one a byte, as numbers before their scale.
-template <DType Type>
+// Of the four low nibbles of `q` the levels, one a byte; of the others' bits nothing matters.
+template <Quant Table>
+GPU_FN uint32_t levels(uint32_t q) {
+  constexpr uint32_t a = level_word<Table>(0), b = level_word<Table>(1), c = level_word<Table>(2),
+                     d = level_word<Table>(3);
+  const uint32_t low = gpu::byte_perm(a, b, q & 0x7777), high = gpu::byte_perm(c, d, q & 0x7777);
+  return gpu::byte_perm(low, high, (q >> 1 & 0x4444) | 0x3210);  // bit 3 of a nibble: the table's upper half
+}
+
+// Four quants, one a byte, as numbers before their scale, less `Less`.
+template <DType Type, int Less = 0>
 GPU_FN Four numbers(uint32_t q) {
   constexpr BlockLayout layout = block_layout(Type);
-  int offset = 128;
+  int offset = 128 + Less;
   if constexpr (layout.quant == Quant::offset) {
-    offset = layout.offset;
+    offset = layout.offset + Less;
+  } else if constexpr (layout.quant == Quant::signed_byte) {
+    q ^= 0x80808080u;
   } else {
-    if constexpr (layout.quant != Quant::signed_byte) q = levels<layout.quant>(q);
-    q ^= 0x80808080u;  // signed bytes, 128 more
+    const uint32_t pairs = q | q >> 4;  // nibbles side by side
+    q = levels<layout.quant>((pairs & 0xFF) | (pairs >> 8 & 0xFF00));
   }
   Four four;
   GPU_UNROLL
-  for (int i = 0; i < 4; ++i) four.x[i] = small_whole(byte_of(q, i), offset);
+  for (int i = 0; i < 4; ++i) four.x[i] = gpu::byte_less(q, i, offset);
   return four;
 }
 
-// From a record's d and dmin (or m), and the bytes that belong to the half: six-bit ones put together already.
+struct Eight {
+  Four low, high;
+};
+
+// Of a word of nibbles both dwords' numbers.
+template <DType Type, int Less = 0>
+GPU_FN Eight nibble_numbers(uint32_t word) {
+  constexpr BlockLayout layout = block_layout(Type);
+  static_assert(layout.base_bits == 4 && layout.upper_bits == 0);
+  Eight eight;
+  if constexpr (layout.quant == Quant::offset) {
+    // A nibble that begins at bit p <= 16 needn't be moved: below an exponent which makes the first bit behind it 1 it
+    // is 2^(23 - p) + q.
+    const uint32_t upper = word >> 12;
+    GPU_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      const int p = i < 5 ? 4 * i : 4 * i - 12;
+      const uint32_t exponent = static_cast<uint32_t>(150 - p) << 23;
+      const float x = gpu::from_bits(gpu::and_or(i < 5 ? word : upper, 15u << p, exponent)) -
+                      static_cast<float>((0x800000 >> p) + layout.offset + Less);
+      (i % 2 == 0 ? eight.low : eight.high).x[i / 2] = x;
+    }
+  } else {
+    GPU_UNROLL
+    for (int i = 0; i < 8; i += 4) {  // nibbles of two elements of the lower dword and two of the upper by turns
+      const uint32_t four = levels<layout.quant>(word >> 4 * i);
+      GPU_UNROLL
+      for (int j = 0; j < 4; ++j)
+        (j % 2 == 0 ? eight.low : eight.high).x[(i + j) / 2] = gpu::byte_less(four, j, 128 + Less);
+    }
+  }
+  return eight;
+}
+
+// From a record's d and dmin (or m), and byte i of the words that hold what belongs to the half: six-bit scales put
+// together already.
 template <DType Type>
-GPU_FN ScaleMin scale_of(float d, float m, uint32_t s, uint32_t t) {
+GPU_FN ScaleMin scale_of(float d, float m, uint32_t s, uint32_t t, int i) {
   constexpr Scales scales = block_layout(Type).scales;
   if constexpr (scales == Scales::e8m0)
-    return {e8m0_half_of(s), 0};
+    return {e8m0_half_of(s >> 8 * i & 255), 0};
   else if constexpr (scales == Scales::half)
     return {d, 0};
   else if constexpr (scales == Scales::half_min)
     return {d, m};
   else if constexpr (scales == Scales::k32 || scales == Scales::k16)
-    return {gpu::mul(d, small_whole(s ^ 128, 128)), 0};
+    return {gpu::mul(d, gpu::byte_less(s ^ 0x80808080u, i, 128)), 0};
   else if constexpr (scales == Scales::k32_min)
-    return {gpu::mul(d, small_whole(s, 0)), -gpu::mul(m, small_whole(t, 0))};
+    return {gpu::mul(d, gpu::byte_less(s, i, 0)), -gpu::mul(m, gpu::byte_less(t, i, 0))};
   else if constexpr (scales == Scales::k16_six)
-    return {gpu::mul(d, small_whole(s, 32)), 0};
+    return {gpu::mul(d, gpu::byte_less(s, i, 32)), 0};
   else
-    return {gpu::mul(d, small_whole(s & 15, 0)), -gpu::mul(m, small_whole(s >> 4, 0))};
+    return {gpu::mul(d, gpu::byte_less(s & 0x0F0F0F0Fu, i, 0)),
+            -gpu::mul(m, gpu::byte_less(s >> 4 & 0x0F0F0F0Fu, i, 0))};
 }
 
 // Where dword g of a block lies in a plane: the word of a row's, and the bits in it.
@@ -171,10 +205,14 @@ struct PackedGroup {
   gpu::Ptr<const uint32_t> words;  // of the group
   int64_t blocks;                  // of a row: k / 32
 
-  GPU_FN int64_t base_at(int64_t b) const { return b * base_words; }
-  GPU_FN int64_t upper_at(int64_t b) const { return blocks * base_words + b * upper_words; }
-  GPU_FN int64_t record_at(int64_t b) const {
-    return blocks * (base_words + upper_words) + (super ? b / 8 : b) * record_words;
+  // A group has less than 2^32 words.
+  GPU_FN uint32_t base_at(int64_t b) const { return static_cast<uint32_t>(b) * base_words; }
+  GPU_FN uint32_t upper_at(int64_t b) const {
+    return static_cast<uint32_t>(blocks) * base_words + static_cast<uint32_t>(b) * upper_words;
+  }
+  GPU_FN uint32_t record_at(int64_t b) const {
+    const uint32_t record = super ? static_cast<uint32_t>(b) / 8 : static_cast<uint32_t>(b);
+    return static_cast<uint32_t>(blocks) * (base_words + upper_words) + record * record_words;
   }
 
   // The quants of a dword, one a byte.
@@ -190,15 +228,15 @@ struct PackedGroup {
   // An element is scale * number, rounded, + min. h: the half of the block, g / 4; types without `halves` have equal
   // ones.
   GPU_FN ScaleMin scale_min(int64_t b, int h, int r) const {
-    const int64_t record = record_at(b);
-    const int j = static_cast<int>(b % 8);
+    const uint32_t record = record_at(b);
+    const int j = static_cast<int>(b & 7);
     float d = 0, m = 0;
     uint32_t s = 0, t = 0;
     if constexpr (At::has_d) d = half(record + r / 2, r);
     if constexpr (At::has_m) m = half(record + At::m + r / 2, r);
     if constexpr (At::has_s) s = words[record + At::s(j, h) + r / 4];
     if constexpr (At::has_t) t = words[record + At::t(j, h) + r / 4];
-    return scale_of<Type>(d, m, byte_of(scale_bytes<Type>(s, t, j, h), r % 4), byte_of(t, r % 4));
+    return scale_of<Type>(d, m, scale_bytes<Type>(s, t, j, h), t, r % 4);
   }
 
   // The elements of a dword, given its half's scale.
@@ -230,22 +268,25 @@ struct PackedQuad {
 
   // Rows 4 quad ... 4 quad + 3.
   GPU_FN void load(const Group& group, int64_t b, int quad) {
-    const auto words = group.words;
+    const auto low = group.words + (group.base_at(b) + quad * 4);
     GPU_UNROLL
-    for (int i = 0; i < layout.base_bits; ++i) base[i] = gpu::load16(words + (group.base_at(b) + i * 8 + quad * 4));
-    GPU_UNROLL
-    for (int i = 0; i < layout.upper_bits; ++i) upper[i] = gpu::load16(words + (group.upper_at(b) + i * 8 + quad * 4));
-    const int64_t record = group.record_at(b);
-    const int j = static_cast<int>(b % 8);
+    for (int i = 0; i < layout.base_bits; ++i) base[i] = gpu::load16(low + i * 8);
+    if constexpr (layout.upper_bits != 0) {
+      const auto high = group.words + (group.upper_at(b) + quad * 4);
+      GPU_UNROLL
+      for (int i = 0; i < layout.upper_bits; ++i) upper[i] = gpu::load16(high + i * 8);
+    }
+    const int j = static_cast<int>(b & 7);
+    const auto halfs = group.words + (group.record_at(b) + quad * 2), bytes = halfs - quad;
     GPU_UNROLL
     for (int i = 0; i < 2; ++i) {
-      if constexpr (At::has_d) d[i] = words[record + quad * 2 + i];
-      if constexpr (At::has_m) m[i] = words[record + At::m + quad * 2 + i];
+      if constexpr (At::has_d) d[i] = halfs[i];
+      if constexpr (At::has_m) m[i] = halfs[At::m + i];
     }
     GPU_UNROLL
     for (int h = 0; h < halves; ++h) {
-      if constexpr (At::has_s) s[h] = words[record + At::s(j, h) + quad];
-      if constexpr (At::has_t) t[h] = words[record + At::t(j, h) + quad];
+      if constexpr (At::has_s) s[h] = bytes[At::s(j, h)];
+      if constexpr (At::has_t) t[h] = bytes[At::t(j, h)];
     }
   }
 
@@ -256,14 +297,22 @@ struct PackedQuad {
       q |= plane_bits<layout.upper_bits>(word_of(upper[plane_word<layout.upper_bits>(g)], row), g) << layout.base_bits;
     return q;
   }
+  // Dwords g and g + 4 of a row (g < 4) as numbers, less `Less`.
+  template <int Less>
+  GPU_FN Eight numbers_of(int g, int row) const {
+    if constexpr (layout.base_bits == 4 && layout.upper_bits == 0)
+      return nibble_numbers<Type, Less>(word_of(base[g], row));
+    else
+      return {numbers<Type, Less>(quants(g, row)), numbers<Type, Less>(quants(g + 4, row))};
+  }
   GPU_FN ScaleMin scale_min(int64_t b, int h, int row) const {
     float scale = 0, min = 0;
     uint32_t bytes = 0, more = 0;
     if constexpr (At::has_d) scale = gpu::from_half(static_cast<uint16_t>(d[row / 2] >> row % 2 * 16));
     if constexpr (At::has_m) min = gpu::from_half(static_cast<uint16_t>(m[row / 2] >> row % 2 * 16));
     if constexpr (At::has_t) more = t[h];
-    if constexpr (At::has_s) bytes = scale_bytes<Type>(s[h], more, static_cast<int>(b % 8), h);
-    return scale_of<Type>(scale, min, byte_of(bytes, row), byte_of(more, row));
+    if constexpr (At::has_s) bytes = scale_bytes<Type>(s[h], more, static_cast<int>(b & 7), h);
+    return scale_of<Type>(scale, min, bytes, more, row);
   }
 
   GPU_FN static uint32_t word_of(const gpu::U4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }

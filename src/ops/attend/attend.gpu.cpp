@@ -13,32 +13,24 @@ namespace {
 constexpr int block_threads = 256;
 constexpr int key_threads = split_positions / 4;             // a thread has four positions, 32 all of a split
 constexpr int key_groups = block_threads / key_threads;      // that share the numbers of the keys
-constexpr int64_t few_columns = 256;                         // up to here a block has up to eight rows, beyond one
+constexpr int page_positions = static_cast<int>(kv_page);
 
 // Shared memory of a block with R rows, cut out of one array of floats. Rows lie side by side in q, so that a thread loads
 // all of them at once.
 template <int R>
 struct Memory {
-  gpu::Shared<float> q, totals, parts, weights;
+  gpu::Shared<Pack<float, R>> q;
+  gpu::Shared<float> totals, parts, weights;
 
-  // Offsets: q [dim][R], totals [R][value dim], parts [4 R][threads], weights [R][split_positions].
+  // q [dim][R], totals [R][value dim], parts [4 R][threads], weights [R][split_positions].
   static constexpr int64_t floats(int64_t dim, int64_t value_dim) {
     return R * (dim + value_dim + 4 * block_threads + split_positions);
   }
   GPU_FN Memory(gpu::Shared<float> all, int64_t dim, int64_t value_dim)
-      : q(all),
-        totals(q + R * dim),
+      : q(gpu::cast<Pack<float, R>>(all)),
+        totals(all + R * dim),
         parts(totals + R * value_dim),
         weights(parts + R * 4 * block_threads) {}
-};
-
-// Rows of a block: tokens of one sequence by query heads of one KV head.
-struct RowSet {
-  int64_t token = 0, tokens = 0, head = 0, heads = 0, kv_head = 0;
-
-  GPU_FN int rows() const { return static_cast<int>(tokens * heads); }
-  GPU_FN int64_t token_of(int r) const { return token + r / heads; }
-  GPU_FN int64_t head_of(int r) const { return head + r % heads; }
 };
 
 // The columns of values that a thread sums up: packs of `width` columns, and every groups-th position.
@@ -66,19 +58,15 @@ class Tile {
   GPU_FN void start(const RowSet& set) {
     set_ = set;
     page_of_ = a_.pages_of(set.token);
-    all_ = a_.seen(set.token);
-    for (int64_t t = 1; t < set.tokens; ++t) {
-      const Seen seen = a_.seen(set.token + t);
-      all_.first = seen.first < all_.first ? seen.first : all_.first;
-      all_.last = seen.last > all_.last ? seen.last : all_.last;
+    all_ = seen_by_any(a_, set);
+    for (int64_t i = gpu::thread(); i < keys_.dim; i += block_threads) {
+      Pack<float, R> x{};
+      GPU_UNROLL
+      for (int r = 0; r < R; ++r)
+        if (r < set.rows()) x.at[r] = a_.q.row(set.token_of(r) * a_.heads + set.head_of(r))[i];
+      memory_.q[i] = x;
     }
-    for (int r = 0; r < R; ++r) {
-      const bool used = r < set.rows();
-      const auto x = a_.q.row(used ? set.token_of(r) * a_.heads + set.head_of(r) : 0);
-      for (int64_t i = gpu::thread(); i < keys_.dim; i += block_threads)
-        memory_.q[i * R + r] = used ? static_cast<float>(x[i]) : 0.0f;
-      for (int64_t i = gpu::thread(); i < values_.dim; i += block_threads) memory_.totals[r * values_.dim + i] = 0;
-    }
+    for (int64_t i = gpu::thread(); i < R * values_.dim; i += block_threads) memory_.totals[i] = 0;
     if (gpu::thread() < R) peaks_[gpu::thread()] = -HUGE_VALF, sums_[gpu::thread()] = 0;
     gpu::sync();
   }
@@ -89,12 +77,17 @@ class Tile {
   GPU_FN void combine_split(int64_t split) {
     split_ = split;
     score();
-    soften([&](int r, float peak, float sum) {
+    soften([&](int r, bool any, float peak, float sum) {
+      if (!any) {
+        before_[r] = -1;  // nothing to combine
+        return;
+      }
       const Merge m = merge(peaks_[r], peak);
       peaks_[r] = m.peak, before_[r] = m.before, next_[r] = m.next;
       sums_[r] = merged(sums_[r], m, sum);
     });
     mix([&](int r, int64_t column, float partial) {
+      if (before_[r] < 0) return;
       const int64_t at = r * values_.dim + column;
       memory_.totals[at] = merged(memory_.totals[at], {0, before_[r], next_[r]}, partial);
     });
@@ -105,7 +98,7 @@ class Tile {
     split_ = split;
     const auto row = [&](int r) { return (set_.token_of(r) * a_.heads + set_.head_of(r)) * a_.splits + split_; };
     score();
-    soften([&](int r, float peak, float sum) {
+    soften([&](int r, bool, float peak, float sum) {
       if (r < set_.rows()) a_.peaks[row(r)] = peak, a_.sums[row(r)] = sum;
     });
     mix([&](int r, int64_t column, float partial) {
@@ -130,22 +123,22 @@ class Tile {
     const int64_t position = split_ * split_positions + at;
     float sum[R][4] = {};
     if (position < all_.last && position + 4 > all_.first) {
-      const int64_t page = page_of_[position / kv_page], on_page = at % kv_page;
-      for (int64_t block = 0; block < keys_.dim; block += 32) {
+      const auto page = keys_.at(page_of_[position / kv_page], set_.kv_head);
+      const int on_page = at % CacheHead<T, 4>::page;
+      for (int block = 0; block < page.dim; block += 32) {
         Pack<float, 4> scales{};
-        if constexpr (CacheView<T, 4>::scaled) scales = keys_.key_scales(page, set_.kv_head, block / 32, on_page);
+        if constexpr (CacheHead<T, 4>::scaled) scales = page.key_scales(block / 32, on_page);
         GPU_UNROLL
         for (int i = 0; i < 32; i += key_groups) {
-          const int64_t number = block + i + group;
-          if (number >= keys_.dim) continue;
-          Pack<float, 4> k = keys_.key(page, set_.kv_head, number, on_page);
-          if constexpr (CacheView<T, 4>::scaled)
+          const int number = block + i + group;
+          if (number >= page.dim) continue;
+          Pack<float, 4> k = page.key(number, on_page);
+          if constexpr (CacheHead<T, 4>::scaled)
             for (int j = 0; j < 4; ++j) k.at[j] *= scales.at[j];
+          const Pack<float, R> x = memory_.q[number];
           GPU_UNROLL
-          for (int r = 0; r < R; ++r) {
-            const float x = memory_.q[number * R + r];
-            for (int j = 0; j < 4; ++j) sum[r][j] = gpu::fma(x, k.at[j], sum[r][j]);
-          }
+          for (int r = 0; r < R; ++r)
+            for (int j = 0; j < 4; ++j) sum[r][j] = gpu::fma(x.at[r], k.at[j], sum[r][j]);
         }
       }
     }
@@ -162,25 +155,27 @@ class Tile {
     gpu::sync();
   }
 
-  // Turns scores into weights, -1 where a row doesn't see. Calls take(row, greatest score, sum of weights) once a row.
+  // Turns scores into weights, -1 where a row doesn't see. Calls take(row, whether it sees any,
+  // greatest score, sum of weights) once a row.
   template <class F>
   GPU_FN void soften(const F& take) {
+    const int64_t start = split_ * split_positions;
     for (int r = gpu::warp(); r < R; r += block_threads / gpu::lane_width) {
       const Seen seen = r < set_.rows() ? a_.seen(set_.token_of(r)) : Seen{};
       const auto weights = memory_.weights + r * split_positions;
       float peak = -HUGE_VALF;
       for (int i = gpu::lane(); i < split_positions; i += gpu::lane_width)
-        if (seen.has(split_ * split_positions + i)) peak = weights[i] > peak ? static_cast<float>(weights[i]) : peak;
+        if (seen.has(start + i)) peak = weights[i] > peak ? static_cast<float>(weights[i]) : peak;
       peak = gpu::warp_max(peak);
       float sum = 0;
       for (int i = gpu::lane(); i < split_positions; i += gpu::lane_width) {
-        const bool sees = seen.has(split_ * split_positions + i);
+        const bool sees = seen.has(start + i);
         const float weight = sees ? gpu::exp(weights[i] - peak) : -1.0f;
         weights[i] = weight;
         if (sees) sum += weight;
       }
       sum = gpu::warp_sum(sum);
-      if (gpu::lane() == 0) take(r, peak, sum);
+      if (gpu::lane() == 0) take(r, seen.last > start && seen.first < start + split_positions, peak, sum);
     }
     gpu::sync();
   }
@@ -196,19 +191,22 @@ class Tile {
       const Columns<width> c(values_.dim, first);
       float sum[R][width] = {};
       if (c.group < c.groups) {
-        const int64_t column = first + c.pack * width;
-        int p = c.group + (from > c.group ? (from - c.group + c.groups - 1) / c.groups * c.groups : 0);
+        const int column = static_cast<int>(first) + c.pack * width;
+        for (int start = 0; start < split_positions; start += page_positions) {
+          if (start >= to || start + page_positions <= from) continue;
+          const auto page = values_.at(page_of_[split_ * split_pages + start / page_positions], set_.kv_head);
+          const int end = to - start < page_positions ? to - start : page_positions, skip = from - start - c.group;
 #ifndef GPU_EMULATED
 #pragma unroll 4
 #endif
-        for (; p < to; p += c.groups) {
-          const int64_t page = page_of_[(start + p) / kv_page];
-          const Pack<float, width> v = values_.value(page, set_.kv_head, p % kv_page, column);
-          GPU_UNROLL
-          for (int r = 0; r < R; ++r) {
-            const float weight = memory_.weights[r * split_positions + p];
-            if (!(weight < 0))
-              for (int j = 0; j < width; ++j) sum[r][j] = gpu::fma(weight, v.at[j], sum[r][j]);
+          for (int p = c.group + (skip > 0 ? (skip + c.groups - 1) / c.groups * c.groups : 0); p < end; p += c.groups) {
+            const Pack<float, width> v = page.value(p, column);
+            GPU_UNROLL
+            for (int r = 0; r < R; ++r) {
+              const float weight = memory_.weights[r * split_positions + start + p];
+              if (!(weight < 0))
+                for (int j = 0; j < width; ++j) sum[r][j] = gpu::fma(weight, v.at[j], sum[r][j]);
+            }
           }
         }
       }
@@ -237,23 +235,6 @@ class Tile {
   int64_t split_ = 0;
 };
 
-// Blocks are numbered [split block, token tile, KV head, part of the group]; `heads` query heads are one part.
-struct Cut {
-  int64_t tile_tokens = 1, heads = 1, parts = 1, tiles = 1;
-
-  GPU_FN RowSet rows(const Attention& a, int64_t block) const {
-    RowSet set;
-    const int64_t part = block % parts, tile = block / parts / a.kv_heads % tiles;
-    set.kv_head = block / parts % a.kv_heads;
-    set.head = set.kv_head * a.group + part * heads;
-    set.heads = a.group - part * heads < heads ? a.group - part * heads : heads;
-    set.token = tile * tile_tokens;
-    set.tokens = a.tokens - set.token < tile_tokens ? a.tokens - set.token : tile_tokens;
-    return set;
-  }
-  GPU_FN int64_t split_block(const Attention& a, int64_t block) const { return block / parts / a.kv_heads / tiles; }
-};
-
 // A block has a few tokens and walks through all they see, sequence by sequence.
 template <class T, int width, int R>
 GPU_KERNEL void attend_whole(Attention a, CacheView<T, 4> keys, CacheView<T, width> values, Cut cut) {
@@ -261,21 +242,16 @@ GPU_KERNEL void attend_whole(Attention a, CacheView<T, 4> keys, CacheView<T, wid
   GPU_SHARED(float, row_numbers, 4 * R);
   const Memory<R> memory(shared, keys.dim, values.dim);
   Tile<T, width, R> tile(a, keys, values, memory, row_numbers);
-  RowSet set = cut.rows(a, gpu::block());
-  const int64_t end = set.token + set.tokens;
-  while (set.token < end) {
-    set.tokens = 1;
-    while (set.token + set.tokens < end && a.seq[set.token + set.tokens] == a.seq[set.token]) ++set.tokens;
+  for_sequences(a, cut.rows(a, gpu::block()), [&](const RowSet& set) {
     tile.start(set);
     for (int64_t s = tile.all().first_split(); s < tile.all().end_split(); ++s) tile.combine_split(s);
     tile.finish();
-    set.token += set.tokens;
-  }
+  });
 }
 
 // A block has one token and every n-th of its splits.
 template <class T, int width, int R>
-GPU_KERNEL void attend_splits(Attention a, CacheView<T, 4> keys, CacheView<T, width> values, Cut cut, int64_t n) {
+GPU_KERNEL void attend_splits(Attention a, CacheView<T, 4> keys, CacheView<T, width> values, Cut cut) {
   GPU_DYNAMIC_SHARED(float, shared);
   GPU_SHARED(float, row_numbers, 4 * R);
   const RowSet set = cut.rows(a, gpu::block());
@@ -285,7 +261,7 @@ GPU_KERNEL void attend_splits(Attention a, CacheView<T, 4> keys, CacheView<T, wi
   const Memory<R> memory(shared, keys.dim, values.dim);
   Tile<T, width, R> tile(a, keys, values, memory, row_numbers);
   tile.start(set);
-  for (int64_t s = first; s < seen.end_split(); s += n) tile.keep_split(s);
+  for (int64_t s = first; s < seen.end_split(); s += cut.split_blocks) tile.keep_split(s);
 }
 
 template <class T, int width, int R>
@@ -293,31 +269,30 @@ void launch_rows(const Args& args, const Attention& a, bool split, Accelerator& 
   const auto keys = cache_view<T, 4>(args.in[1], StateKind::keys);
   const auto values = cache_view<T, width>(args.in[2], StateKind::values);
   const int64_t shared = Memory<R>::floats(keys.dim, values.dim) * int64_t{sizeof(float)};
-  Cut cut;
-  cut.heads = std::min<int64_t>(R, a.group), cut.parts = ceil_div(a.group, cut.heads);
-  if (!split && cut.parts == 1) cut.tile_tokens = R / cut.heads;
-  cut.tiles = ceil_div(a.tokens, cut.tile_tokens);
-  const int64_t blocks = cut.tiles * a.kv_heads * cut.parts;
+  const Cut cut(a, R, split, 4 * device.limits().processors);
   if (split) {
-    const int64_t n = split_blocks(a, blocks, device.limits());
-    gpu::launch<attend_splits<T, width, R>, block_threads>(device, {n * blocks}, shared, a, keys, values, cut, n);
+    gpu::launch<attend_splits<T, width, R>, block_threads>(device, {cut.blocks(a)}, shared, a, keys, values, cut);
     launch_combine(a, device);
   } else {
-    gpu::launch<attend_whole<T, width, R>, block_threads>(device, {blocks}, shared, a, keys, values, cut);
+    gpu::launch<attend_whole<T, width, R>, block_threads>(device, {cut.blocks(a)}, shared, a, keys, values, cut);
   }
+}
+
+template <int R>
+bool fits(int64_t dim, int64_t value_dim, const Limits& limits) {
+  constexpr int64_t others = 1024;
+  return Memory<R>::floats(dim, value_dim) * int64_t{sizeof(float)} + others <= limits.shared_bytes;
 }
 
 // How many rows share a block makes no difference to any of them.
 template <class T, int width>
 void launch_as(const Args& args, const Attention& a, bool split, Accelerator& device) {
-  const bool few = std::max(args.in[1].shape[2], args.in[2].shape[3]) <= few_columns;
-  const int64_t rows = few ? (split ? a.group : std::max<int64_t>(a.tokens, 1) * a.group) : 1;
-  if (rows == 1)
-    launch_rows<T, width, 1>(args, a, split, device);
-  else if (rows <= 4)
-    launch_rows<T, width, 4>(args, a, split, device);
-  else
-    launch_rows<T, width, 8>(args, a, split, device);
+  const int64_t rows = (split ? 1 : a.tokens) * a.group, dim = args.in[1].shape[2], value_dim = args.in[2].shape[3];
+  if constexpr (width > 1) {  // other sizes of heads are rare: not worth the kernels
+    if (rows > 4 && fits<8>(dim, value_dim, device.limits())) return launch_rows<T, width, 8>(args, a, split, device);
+    if (rows > 1 && fits<4>(dim, value_dim, device.limits())) return launch_rows<T, width, 4>(args, a, split, device);
+  }
+  launch_rows<T, width, 1>(args, a, split, device);
 }
 
 void launch(const Args& args, Accelerator& device, std::byte* scratch) {
@@ -340,9 +315,7 @@ Refusal can_run(const Node& node, const Limits& limits) {
   if (Refusal refusal = wants_head_rows(node.inputs[0], "q")) return refusal;
   const Shape &q = node.inputs[0].shape(), &values = node.inputs[2].shape();
   if (q[0] * q[1] * ceil_div(values[3], combine_threads) > limits.grid) return {"more rows than a grid has blocks"};
-  const bool few = std::max(q[2], values[3]) <= few_columns;
-  const int64_t floats = few ? Memory<8>::floats(q[2], values[3]) : Memory<1>::floats(q[2], values[3]);
-  if (floats * int64_t{sizeof(float)} + 1024 > limits.shared_bytes)
+  if (!fits<1>(q[2], values[3], limits))
     return {fmt::format("heads of {} and {} don't fit {} bytes of shared memory", q[2], values[3], limits.shared_bytes)};
   return wants_cache(node.inputs[1], node.inputs[2]);
 }

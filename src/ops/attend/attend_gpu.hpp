@@ -25,7 +25,7 @@ struct Merge {
 GPU_FN Merge merge(float peak, float partial) {
   const float most = partial > peak ? partial : peak;
   const float before = peak == -HUGE_VALF ? 0.0f : gpu::exp(peak - most);
-  return {most, before, partial == -HUGE_VALF && most != partial ? 0.0f : gpu::exp(partial - most)};
+  return {most, before, partial == -HUGE_VALF ? 0.0f : gpu::exp(partial - most)};
 }
 GPU_FN float merged(float sum, const Merge& m, float partial) {
   return gpu::fma(sum, m.before, gpu::mul(partial, m.next));
@@ -98,10 +98,64 @@ inline Attention attention(const Args& args, std::byte* scratch, int64_t split_t
   return a;
 }
 
-// How many blocks each token's splits are spread over: enough to fill the device, since most of a large capacity's splits
-// are empty while a sequence is short. Which block computes a split makes no difference.
-inline int64_t split_blocks(const Attention& a, int64_t blocks_a_split, const Limits& limits) {
-  return std::clamp<int64_t>(ceil_div(4 * limits.processors, std::max<int64_t>(1, blocks_a_split)), 1, a.splits);
+// Rows of a block: tokens of one sequence by query heads of one KV head.
+struct RowSet {
+  int64_t token = 0, tokens = 0, head = 0, heads = 0, kv_head = 0;
+
+  GPU_FN int rows() const { return static_cast<int>(tokens * heads); }
+  GPU_FN int64_t token_of(int r) const { return token + r / heads; }
+  GPU_FN int64_t head_of(int r) const { return head + r % heads; }
+};
+
+// What at least one of the rows sees lies between these.
+GPU_FN Seen seen_by_any(const Attention& a, const RowSet& set) {
+  Seen all = a.seen(set.token);
+  for (int64_t t = 1; t < set.tokens; ++t) {
+    const Seen seen = a.seen(set.token + t);
+    all.first = seen.first < all.first ? seen.first : all.first;
+    all.last = seen.last > all.last ? seen.last : all.last;
+  }
+  return all;
+}
+
+// How rows are cut into blocks of up to `rows`, which are numbered [split block, token tile, KV head, part of the group].
+struct Cut {
+  int64_t tile_tokens = 1, heads = 1, parts = 1, tiles = 1;
+  // Over how many blocks a tile's splits are spread. Since most of a large capacity's splits are empty while a sequence is
+  // short, only so many that they fill the device; each takes every n-th split.
+  int64_t split_blocks = 1;
+
+  Cut(const Attention& a, int64_t rows, bool split, int64_t enough_blocks) {
+    heads = std::min(rows, a.group), parts = ceil_div(a.group, heads);
+    if (!split && parts == 1) tile_tokens = rows / heads;
+    tiles = ceil_div(a.tokens, tile_tokens);
+    if (split) split_blocks = std::clamp<int64_t>(ceil_div(enough_blocks, blocks(a)), 1, a.splits);
+  }
+  int64_t blocks(const Attention& a) const { return split_blocks * tiles * a.kv_heads * parts; }
+
+  GPU_FN RowSet rows(const Attention& a, int64_t block) const {
+    RowSet set;
+    // The last tokens see most, so they come first.
+    const int64_t part = block % parts, tile = tiles - 1 - block / parts / a.kv_heads % tiles;
+    set.kv_head = block / parts % a.kv_heads;
+    set.head = set.kv_head * a.group + part * heads;
+    set.heads = a.group - part * heads < heads ? a.group - part * heads : heads;
+    set.token = tile * tile_tokens;
+    set.tokens = a.tokens - set.token < tile_tokens ? a.tokens - set.token : tile_tokens;
+    return set;
+  }
+  GPU_FN int64_t split_block(const Attention& a, int64_t block) const { return block / parts / a.kv_heads / tiles; }
+};
+
+// Calls fn for the rows of each sequence of a tile, one after the other.
+template <class F>
+GPU_FN void for_sequences(const Attention& a, RowSet set, const F& fn) {
+  const int64_t end = set.token + set.tokens;
+  for (; set.token < end; set.token += set.tokens) {
+    set.tokens = 1;
+    while (set.token + set.tokens < end && a.seq[set.token + set.tokens] == a.seq[set.token]) ++set.tokens;
+    fn(set);
+  }
 }
 
 constexpr int combine_threads = 64;

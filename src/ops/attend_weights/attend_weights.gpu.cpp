@@ -26,13 +26,14 @@ GPU_KERNEL void weigh(Rows<const float> q, CacheView<T, 1> keys, gpu::Ptr<const 
   const auto to = y.row(token * y.inner + first + which);
   float greatest = -HUGE_VALF;
   for (int64_t p = gpu::thread(); p < y.cols; p += gpu::threads()) {
-    const int64_t page = page_of[p / kv_page], at = p % kv_page;
+    const auto page = keys.at(page_of[p / kv_page], head / group);
+    const int at = static_cast<int>(p % kv_page);
     float score = 0;
-    for (int64_t block = 0; block < q.cols; block += 32) {
+    for (int block = 0; block < page.dim; block += 32) {
       float sum = 0;
-      const int64_t end = block + 32 < q.cols ? block + 32 : q.cols;
-      for (int64_t i = block; i < end; ++i) sum = gpu::fma(x[i], keys.key(page, head / group, i, at).at[0], sum);
-      if constexpr (keys.scaled) sum *= keys.key_scales(page, head / group, block / 32, at).at[0];
+      const int end = block + 32 < page.dim ? block + 32 : page.dim;
+      for (int i = block; i < end; ++i) sum = gpu::fma(x[i], page.key(i, at).at[0], sum);
+      if constexpr (CacheHead<T, 1>::scaled) sum *= page.key_scales(block / 32, at).at[0];
       score += sum;
     }
     score *= scale;

@@ -8,7 +8,7 @@ namespace {
 
 template <Activation f>
 GPU_KERNEL void multiply_activated(Rows<const float> gate, Rows<const float> x, Rows<float> y) {
-  for_elements(y.cols, [&](int64_t r, int64_t i) { y.row(r)[i] = activated<f>(gate.row(r)[i]) * x.row(r)[i]; });
+  for_elements(y.rows, y.cols, [&](int64_t r, int64_t i) { y.row(r)[i] = activated<f>(gate.row(r)[i]) * x.row(r)[i]; });
 }
 
 template <Activation f>

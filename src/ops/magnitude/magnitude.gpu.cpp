@@ -14,7 +14,7 @@ GPU_FN float length(float re, float im) {
 }
 
 GPU_KERNEL void magnitude(Rows<const float> x, Rows<float> y) {
-  for_elements(y.cols, [&](int64_t r, int64_t i) { y.row(r)[i] = length(x.row(r)[i], x.row(r)[y.cols + i]); });
+  for_elements(y.rows, y.cols, [&](int64_t r, int64_t i) { y.row(r)[i] = length(x.row(r)[i], x.row(r)[y.cols + i]); });
 }
 
 void launch(const Args& args, Accelerator& device, std::byte*) {

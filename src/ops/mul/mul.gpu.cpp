@@ -7,7 +7,7 @@ namespace {
 
 // A vector has one row of stride 0, which each r finds.
 GPU_KERNEL void mul(Rows<const float> a, Rows<const float> b, Rows<float> y) {
-  for_elements(y.cols, [&](int64_t r, int64_t i) { y.row(r)[i] = a.row(r)[i] * b.row(r)[i]; });
+  for_elements(y.rows, y.cols, [&](int64_t r, int64_t i) { y.row(r)[i] = a.row(r)[i] * b.row(r)[i]; });
 }
 
 void launch(const Args& args, Accelerator& device, std::byte*) {

@@ -7,7 +7,7 @@ namespace consonant::GPU_BUILD {
 namespace {
 
 GPU_KERNEL void pad_rows(Rows<const float> x, int64_t before, Rows<float> y) {
-  for_elements(y.cols, [&](int64_t r, int64_t i) {
+  for_elements(y.rows, y.cols, [&](int64_t r, int64_t i) {
     const bool inside = r >= before && r < before + x.rows;
     y.row(r)[i] = inside ? static_cast<float>(x.row(r - before)[i]) : 0;
   });

@@ -8,7 +8,7 @@ namespace {
 
 // Rows of x outside of their group: the edge's.
 GPU_KERNEL void patches(Rows<const float> x, int64_t time, int64_t frames, PatchesAttr a, Rows<float> y) {
-  for_elements(y.cols, [&](int64_t r, int64_t at) {
+  for_elements(y.rows, y.cols, [&](int64_t r, int64_t at) {
     const int64_t group = r / frames, tap = at / x.cols, i = at - tap * x.cols;
     int64_t row = (r - group * frames) * a.stride - a.before + tap;
     const bool inside = row >= 0 && row < time;

@@ -8,7 +8,7 @@ namespace {
 
 template <DType Type>
 GPU_KERNEL void gather(Matrix<Type> x, gpu::Ptr<const int32_t> index, Rows<float> y) {
-  for_elements(y.cols / Matrix<Type>::run, [&](int64_t r, int64_t at) {
+  for_elements(y.rows, y.cols / Matrix<Type>::run, [&](int64_t r, int64_t at) {
     const auto to = y.row(r);
     x.read(index[r], at, [&](int64_t i, float value) { to[i] = value; });
   });
@@ -16,7 +16,7 @@ GPU_KERNEL void gather(Matrix<Type> x, gpu::Ptr<const int32_t> index, Rows<float
 
 Refusal can_run(const Node& node, const Limits& limits) {
   const Shape& y = node.outputs[0].shape;
-  if (y[0] * ceil_div(y[1], elementwise_columns) > limits.grid) return {"there are too many rows"};
+  if (elementwise_grid(y[0], y[1]).x > limits.grid) return {"there are too many rows"};
   return wants_rows(node);
 }
 
@@ -24,8 +24,7 @@ void launch(const Args& args, Accelerator& device, std::byte*) {
   const View &x = args.in[0], &y = args.out[0];
   with_matrix_type(x.type, [&](auto type) {
     constexpr DType Type = decltype(type)::value;
-    const int64_t runs = y.last() / Matrix<Type>::run;
-    gpu::launch<gather<Type>, elementwise_threads>(device, {y.rows() * ceil_div(runs, elementwise_columns)}, 0,
+    gpu::launch<gather<Type>, elementwise_threads>(device, elementwise_grid(y.rows(), y.last() / Matrix<Type>::run), 0,
                                                    matrix_of<Type>(x), pointer<const int32_t>(args.in[1]),
                                                    rows_of<float>(y));
   });

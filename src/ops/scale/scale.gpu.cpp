@@ -7,7 +7,7 @@ namespace consonant::GPU_BUILD {
 namespace {
 
 GPU_KERNEL void scale(Rows<const float> x, float factor, Rows<float> y) {
-  for_elements(y.cols, [&](int64_t r, int64_t i) { y.row(r)[i] = x.row(r)[i] * factor; });
+  for_elements(y.rows, y.cols, [&](int64_t r, int64_t i) { y.row(r)[i] = x.row(r)[i] * factor; });
 }
 
 void launch(const Args& args, Accelerator& device, std::byte*) {
