@@ -55,7 +55,7 @@ struct World {
       [](auto& reference, auto& device, const auto& tokens) { return consonant::prove(reference, device, tokens); };
   std::function<void(Engine&, const std::string&, const std::string&)> replay = consonant::replay;
   std::function<Comparison(const std::string&, const std::string&)> compare = consonant::compare;
-  std::function<std::vector<KernelReport>(const std::string&, const std::string&, bool)> verify_ops = consonant::verify_ops;
+  std::function<OpsReport(const OpsOptions&)> verify_ops = consonant::verify_ops;
   Speech speech;
 };
 

@@ -168,7 +168,8 @@ bool DeviceTrial::inputs_are_intact() {
   });
 }
 
-// An emulator needs a second for each ten thousand blocks that sum over their threads, so it runs a node of that many rows once.
+// An emulator needs a second for each ten thousand blocks that sum over their threads, so it runs a node of that many
+// rows once.
 bool runs_once(const Node& node, DeviceKind device) {
   if (device != DeviceKind::emu32 && device != DeviceKind::emu64) return false;
   int64_t most = 0;
