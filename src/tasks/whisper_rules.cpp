@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -18,14 +19,17 @@ constexpr int64_t lanes = 16;  // partial results that loops keep, so that they 
 constexpr int32_t last_first_stamp = 50;  // 1.00 s
 constexpr float none = -std::numeric_limits<float>::infinity();
 
+// `bad` where one is NaN or +infinity: seen in its bits, as comparisons of floats would keep the loop from vectorising.
 float largest(const float* x, int64_t n, bool& bad) {
+  constexpr int32_t infinity = 0x7f800000;
   std::array<float, lanes> top;
   std::array<int32_t, lanes> wrong{};
   top.fill(none);
   const auto look = [&](int64_t lane, float value) {
     const auto l = static_cast<size_t>(lane);
+    const auto bits = std::bit_cast<int32_t>(value);
     top[l] = value > top[l] ? value : top[l];
-    wrong[l] |= !(value <= std::numeric_limits<float>::max());  // NaN and +infinity
+    wrong[l] |= (bits >= infinity ? -1 : 0) | ((bits & 0x7fffffff) > infinity ? -1 : 0);
   };
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
@@ -168,7 +172,10 @@ void WhisperRules::draw(std::span<const float> logits, std::span<const int32_t> 
   weigh(logits, generated);
   const auto scale = static_cast<float>(1 / temperature);
   double sum = 0;
-  for (Block& b : allowed_) sum += b.mass = exponentials(logits.data() + b.begin, b.end - b.begin, top_, scale);
+  for (Block& b : allowed_) {
+    const bool none = exp_of_negative((b.top - top_) * scale) == 0;  // at low temperatures most have none
+    sum += b.mass = none ? 0 : exponentials(logits.data() + b.begin, b.end - b.begin, top_, scale);
+  }
   to.clear();
   for (Random& random : randoms) to.push_back(draw(logits, scale, random.uniform() * sum));
 }
