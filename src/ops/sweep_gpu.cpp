@@ -180,12 +180,13 @@ bool runs_once(const Node& node, DeviceKind device) {
 
 std::string fault_of(DeviceTrial& trial, const Results& got) {
   using Manner = DeviceTrial::Manner;
+  if (!trial.inputs_are_intact()) return "writes to its inputs";
   if (trial.run(Manner::replayed, second_poison) != got)
     return trial.run(Manner::launched, second_poison) == got
                ? "depends on what was there when it was captured"
                : "leaves elements as they were, or reads what it hasn't written";
   if (trial.run(Manner::pieces, second_poison) != got) return "depends on which tokens share a batch";
-  return trial.inputs_are_intact() ? "" : "writes to its inputs";
+  return {};
 }
 
 }  // namespace
