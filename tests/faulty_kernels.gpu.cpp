@@ -57,15 +57,24 @@ GpuKernel make() {
 
 GpuKernel faulty_kernel(Fault fault) {
   switch (fault) {
-    case Fault::none: return make<Fault::none>();
-    case Fault::wrong_factor: return make<Fault::wrong_factor>();
-    case Fault::skips_an_element: return make<Fault::skips_an_element>();
-    case Fault::sees_the_batch: return make<Fault::sees_the_batch>();
-    case Fault::captures_data: return make<Fault::captures_data>();
-    case Fault::passes_scratch: return make<Fault::passes_scratch>();
-    case Fault::passes_output: return make<Fault::passes_output>();
-    case Fault::passes_everything: return make<Fault::passes_everything>();
-    case Fault::writes_input: return make<Fault::writes_input>();
+    case Fault::none:
+      return make<Fault::none>();
+    case Fault::wrong_factor:
+      return make<Fault::wrong_factor>();
+    case Fault::skips_an_element:
+      return make<Fault::skips_an_element>();
+    case Fault::sees_the_batch:
+      return make<Fault::sees_the_batch>();
+    case Fault::captures_data:
+      return make<Fault::captures_data>();
+    case Fault::passes_scratch:
+      return make<Fault::passes_scratch>();
+    case Fault::passes_output:
+      return make<Fault::passes_output>();
+    case Fault::passes_everything:
+      return make<Fault::passes_everything>();
+    case Fault::writes_input:
+      return make<Fault::writes_input>();
   }
   return make<Fault::none>();
 }
