@@ -24,7 +24,7 @@ struct GpuKernel {
   // read here. Captured once, the same launches serve later steps of the same sizes: what else changes from step to
   // step (positions, pages) must be read by the kernel.
   void (*launch)(const Args& args, Accelerator& device, std::byte* scratch);
-  // The share of each input that is lost before the kernel computes with it: 0x1p-11 for tensor cores that take float16.
+  // What its inputs are rounded by before they are multiplied: 2^-11 for float16, 0 if they aren't.
   double rounding = 0;
 };
 
@@ -41,7 +41,8 @@ struct GpuChoice {
   const GpuKernel* kernel = nullptr;
   Refusal refusal;
 };
-GpuChoice choose_kernel(const Node& node, std::span<const GpuKernel> kernels, const Limits& limits);
+// `exact`: none that rounds its inputs.
+GpuChoice choose_kernel(const Node& node, std::span<const GpuKernel> kernels, const Limits& limits, bool exact);
 
 // Refuses nodes whose inputs and outputs aren't all float32, whose rows aren't contiguous, that have more than three
 // dimensions, or more rows than a grid has blocks.

@@ -176,8 +176,8 @@ void Stages::keep_typical(float typical) {
 
 void Stages::keep_top(float top_p) {
   const uint64_t mass = sum_of(shares_), target = part_of(top_p, mass);
-  // Tokens below (mass - target) / n have together less than mass - target: the others reach the target without them. Half of
-  // it, since of two logits that are almost equal the lower one may have the greater weight, by a rounding.
+  // Tokens below (mass - target) / n have together less than mass - target: the others reach the target without them.
+  // Half of it, since of two logits that are almost equal the lower one may have the greater weight, by a rounding.
   const uint64_t floor = (mass - target) / tokens_.size() / 2;
   keep_if([&](size_t i) { return shares_[i] >= floor; });
   keys_.resize(values_.size());
