@@ -20,7 +20,9 @@ int exit_code(const std::exception& error);
 
 // How a model is loaded and run.
 struct EngineOptions {
-  std::string device = "auto";  // "auto", "cpu", "reference" (naive kernels in double: slow, the oracle)
+  // "auto", "cpu", "reference" (naive kernels in double: slow, the oracle), "cuda", "cuda:1", "hip", or "emu32" and "emu64"
+  // (an accelerator that the processor emulates, with its rules enforced: for tests)
+  std::string device = "auto";
   int threads = 0;              // 0: one a core that this process may use
   std::string precision =
       "auto";           // "auto": quantised weights meet 8-bit activations; "f32": weights decoded, all sums in float32
@@ -151,6 +153,8 @@ struct BenchResult {
   int64_t prompt = 0, generated = 0, depth = 0, batch = 1;
   std::vector<double> prefill_tokens_per_s, decode_tokens_per_s, time_to_first_token_ms;  // one a repetition
   int64_t decode_bytes_per_token = 0;  // weights and cache that a token's step reads
+  // Of an accelerator, a decoded token each: kernels and captured steps launched, and waits.
+  double launches_per_token = 0, waits_per_token = 0;
 };
 struct BenchOptions {
   int64_t prompt = 512, generate = 128, depth = 0, batch = 1;

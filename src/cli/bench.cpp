@@ -50,8 +50,8 @@ nlohmann::ordered_json to_json(const Measured& m) {
   put(json, "load_ms", {m.load_ms, m.load_ms, m.load_ms});
   json["peak_bytes"] = m.peak_bytes;
   put(json, "decode_share_of_bandwidth", {m.share(m.decode.median), m.share(m.decode.min), m.share(m.decode.max)});
-  json["launches_per_token"] = 0;  // the CPU has no queue to launch into or to wait for
-  json["waits_per_token"] = 0;
+  json["launches_per_token"] = m.bench.launches_per_token;  // the CPU has no queue to launch into or to wait for
+  json["waits_per_token"] = m.bench.waits_per_token;
   json["bandwidth_bytes_per_s"] = m.bandwidth;
   return json;
 }

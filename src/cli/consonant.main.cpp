@@ -22,5 +22,8 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // and so does one past the limit of a file's size
   consonant::Interrupts::install();
   consonant::World world{consonant::Output(STDOUT_FILENO), STDIN_FILENO};
-  return consonant::run({argv + 1, argv + argc}, world);
+  const int code = consonant::run({argv + 1, argv + argc}, world);
+  // What a vendor's library does as the program ends may wait for the device that doesn't answer.
+  if (code == int(consonant::Exit::stalled)) _exit(code);
+  return code;
 }

@@ -16,18 +16,6 @@
 namespace consonant {
 namespace {
 
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> values) {
-  return std::find(values.begin(), values.end(), text) != values.end();
-}
-
-void check_device(const std::string& device) {
-  if (is_one_of(device, {"auto", "cpu", "reference"})) return;
-  const std::string kind = device.substr(0, device.find(':'));
-  if (is_one_of(kind, {"cuda", "hip", "emu32", "emu64"}))
-    bad_usage("--device {}: {} is not built into this program; it has: auto, cpu, reference", device, kind);
-  bad_usage("--device {}: there is no such device; this program has: auto, cpu, reference", device);
-}
-
 // ID=X with X a number or -inf.
 std::pair<int32_t, float> parse_bias(const std::string& text) {
   const size_t equals = text.find('=');
@@ -72,7 +60,8 @@ void ModelOptions::add(CLI::App& app, bool required) {
       app.add_option("-m,--model", path, "GGUF file, Hugging Face folder, or the name of a model that was pulled")
           ->type_name("PATH");
   if (required) model->required();
-  app.add_option("--device", engine.device, "auto, cpu, or reference (naive kernels in double: slow, the yardstick)")
+  app.add_option("--device", engine.device, "auto, cpu, cuda[:N], hip[:N], reference (naive kernels in double: slow, the yardstick), or emu32, emu64 (an\n"
+                 "accelerator that the CPU emulates: for tests)")
       ->type_name("DEVICE")
       ->capture_default_str();
   app.add_option("--threads", engine.threads, "CPU threads; default: one a core that this process may use")
@@ -92,9 +81,7 @@ void ModelOptions::add(CLI::App& app, bool required) {
 }
 
 void ModelOptions::check() const {
-  check_device(engine.device);
-  if (allow_split)
-    bad_usage("--allow-split: this program has no accelerator, all of a model runs on the CPU: nothing to split");
+  if (allow_split) bad_usage("--allow-split: {} runs all of a model or refuses it; nothing is split", engine.device);
 }
 
 std::shared_ptr<Engine> ModelOptions::load(World& world) const {

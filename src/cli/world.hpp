@@ -34,6 +34,10 @@ struct Speech {
       [](auto& transcriber, auto& audio, const auto& options, const auto& path) {
         consonant::record(transcriber, audio, options, path);
       };
+  std::function<Agreement(Transcriber&, Transcriber&, AudioInput&, const SpeechRecordOptions&)> prove =
+      [](auto& reference, auto& device, auto& audio, const auto& options) {
+        return consonant::prove(reference, device, audio, options);
+      };
 };
 
 // What the commands touch: the program gives them the real things, tests give them others.
@@ -47,8 +51,11 @@ struct World {
   std::function<Placement(Engine&)> placement = [](Engine& e) { return placement_of(e); };
   std::function<void(Engine&, const RecordOptions&, const std::string&)> record =
       [](auto& engine, const auto& options, const auto& path) { consonant::record(engine, options, path); };
+  std::function<Agreement(Engine&, Engine&, const std::vector<int32_t>&)> prove =
+      [](auto& reference, auto& device, const auto& tokens) { return consonant::prove(reference, device, tokens); };
+  std::function<void(Engine&, const std::string&, const std::string&)> replay = consonant::replay;
   std::function<Comparison(const std::string&, const std::string&)> compare = consonant::compare;
-  std::function<std::vector<KernelReport>(const std::string&, const std::string&)> verify_ops = consonant::verify_ops;
+  std::function<OpsReport(const OpsOptions&)> verify_ops = consonant::verify_ops;
   Speech speech;
 };
 

@@ -32,7 +32,7 @@ using OnPiece = std::function<bool(std::string_view text, std::span<const int32_
 
 struct Autoregression {
   Sampling sampling;
-  Limits limits;  // end_tokens as they count: none to ignore them
+  StopLimits limits;  // end_tokens as they count: none to ignore them
   std::vector<std::string> stop;
   bool logprobs = false;
   int64_t prompt_chunk =

@@ -8,7 +8,7 @@
 
 namespace consonant {
 
-StopRules::StopRules(const Limits& limits, int64_t prompt_tokens) : limits_(limits), prompt_tokens_(prompt_tokens) {
+StopRules::StopRules(const StopLimits& limits, int64_t prompt_tokens) : limits_(limits), prompt_tokens_(prompt_tokens) {
   if (limits.max_tokens < 0 && limits.context < 0 && limits.input_bound < 0)
     throw std::logic_error("a generation without a bound");
   if (prompt_tokens == 0) bad_input("the prompt is empty: there is nothing to continue from");

@@ -14,7 +14,7 @@ namespace consonant {
 enum class Stop { end_token, stop_string, caller_limit, input_bound, context_full, deadline, cancelled };
 
 // What bounds a generation. -1: that bound isn't there. A generation has one at least.
-struct Limits {
+struct StopLimits {
   const std::atomic<bool>* cancelled = nullptr;  // set from another thread
   Deadline deadline;
   std::span<const int32_t> end_tokens;  // empty: none ends it
@@ -27,7 +27,7 @@ struct Limits {
 // caller's limit, context full, bound from the input; the first that holds is the one that is reported.
 class StopRules {
  public:
-  StopRules(const Limits& limits, int64_t prompt_tokens);
+  StopRules(const StopLimits& limits, int64_t prompt_tokens);
 
   // Before a step: cancelled and the deadline, which a step can't outrun, and limits that leave no room for a token.
   std::optional<Stop> before_step(int64_t generated) const { return ask(generated, false, false); }
@@ -42,7 +42,7 @@ class StopRules {
  private:
   std::optional<Stop> ask(int64_t generated, bool end_token, bool stop_string) const;
 
-  Limits limits_;
+  StopLimits limits_;
   int64_t prompt_tokens_;
 };
 

@@ -14,7 +14,7 @@ const std::vector<int32_t> ends = {2, 7};
 
 TEST(StopRules, ReasonsAreAskedInOneOrder) {
   std::atomic<bool> cancelled{true};
-  Limits limits{&cancelled, Deadline::after(-1), ends, 3, 8, 3};
+  StopLimits limits{&cancelled, Deadline::after(-1), ends, 3, 8, 3};
   const auto stop = [&](int32_t token, bool stop_string) { return StopRules(limits, 5).after(token, 3, stop_string); };
   EXPECT_EQ(stop(2, true), Stop::cancelled);
   cancelled = false;
@@ -42,7 +42,7 @@ TEST(StopRules, ContextHoldsPromptAndAnswer) {
   EXPECT_EQ(rules.after(1, 3, false), Stop::context_full);
 }
 
-Exit exit_of(const Limits& limits, int64_t prompt) {
+Exit exit_of(const StopLimits& limits, int64_t prompt) {
   try {
     StopRules rules(limits, prompt);
   } catch (const Error& e) {
@@ -58,7 +58,7 @@ TEST(StopRules, PromptsThatCannotBeContinuedAreBadInput) {
   EXPECT_EQ(exit_of({.context = 8}, 7), Exit::done);
 }
 
-TEST(StopRules, AGenerationHasABound) { EXPECT_THROW(StopRules(Limits{}, 5), std::logic_error); }
+TEST(StopRules, AGenerationHasABound) { EXPECT_THROW(StopRules(StopLimits{}, 5), std::logic_error); }
 
 }  // namespace
 }  // namespace consonant

@@ -76,6 +76,7 @@ class Accelerator {
   // Between begin and end, launches and copies are kept instead of run.
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<Captured> end_capture() = 0;
+  virtual void drop_capture() noexcept = 0;  // after a failure
   virtual void launch(const Captured& work) = 0;
 
   // CUDA's or HIP's stream, for gpu::launch alone.
@@ -88,8 +89,8 @@ class Accelerator {
   // The number of the node whose launches follow; 0: none. `name_of` tells a node by its number when a wait fails.
   void at_node(uint32_t number) { progress_.node = number; }
   const Progress& progress() const { return progress_; }
-  using NameOf = std::string (*)(const void* plan, uint32_t number);
-  void name_nodes(const void* plan, NameOf name_of) { plan_ = plan, name_of_ = name_of; }
+  using NameOf = std::string (*)(const void* program, uint32_t number);
+  void name_nodes(const void* program, NameOf name_of) { program_ = program, name_of_ = name_of; }
 
   // Kernels and captured works launched, and waits, since the device was opened.
   int64_t launches() const { return launches_; }
@@ -97,11 +98,11 @@ class Accelerator {
   void count_launch() { ++launches_; }
 
  protected:
-  std::string name_of(uint32_t number) const { return name_of_ && number ? name_of_(plan_, number) : std::string(); }
+  std::string name_of(uint32_t number) const { return name_of_ && number ? name_of_(program_, number) : std::string(); }
 
   double deadline_ = 60;
   Progress progress_;
-  const void* plan_ = nullptr;
+  const void* program_ = nullptr;
   NameOf name_of_ = nullptr;
   int64_t launches_ = 0, waits_ = 0;
 };

@@ -55,6 +55,38 @@ std::unique_ptr<Accelerator> open_device(int index);
 //   dot4(a, b, c)                        c + the sum of the four products of signed bytes
 //   half_bits(x), from_half(bits)        binary16, rounded to nearest even
 
+// Byte i of the result is the one of a's and b's eight that nibble i (0 ... 7) of the selector names.
+GPU_FN uint32_t byte_perm(uint32_t a, uint32_t b, uint32_t selector) {
+#ifdef __CUDA_ARCH__
+  return __byte_perm(a, b, selector);
+#else
+  const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
+  uint32_t bytes = 0;
+  for (int i = 0; i < 4; ++i) bytes |= (static_cast<uint32_t>(both >> (selector >> 4 * i & 7) * 8) & 255) << 8 * i;
+  return bytes;
+#endif
+}
+
+// (x & mask) | bits: one instruction, which CUDA's compiler makes two of.
+GPU_FN uint32_t and_or(uint32_t x, uint32_t mask, uint32_t bits) {
+#ifdef __CUDA_ARCH__
+  uint32_t y;
+  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(y) : "r"(x), "r"(mask), "r"(bits));
+  return y;
+#else
+  return (x & mask) | bits;
+#endif
+}
+
+// Byte i of the word, less `offset`, as a number. On CUDA without a conversion, which is slow: it becomes the last bits of 2^23.
+GPU_FN float byte_less(uint32_t word, int i, int offset) {
+#ifdef __CUDA_ARCH__
+  return from_bits(byte_perm(word, 0x4B000000, 0x7440 | i)) - static_cast<float>(0x800000 + offset);
+#else
+  return static_cast<float>(word >> 8 * i & 255) - static_cast<float>(offset);
+#endif
+}
+
 GPU_FN float bfloat_from(uint16_t bits) { return from_bits(static_cast<uint32_t>(bits) << 16); }
 
 // Over a warp; every lane has the result. The order is fixed, but another at 64 lanes than at 32.

@@ -16,9 +16,7 @@
 #define GPU_KERNEL __device__ __forceinline__
 #define GPU_SHARED(type, name, count) __shared__ type name[count]
 // One a kernel; as many elements as the launch gave bytes for.
-#define GPU_DYNAMIC_SHARED(type, name)                   \
-  extern __shared__ __align__(16) unsigned char shared_bytes[]; \
-  type* const name = reinterpret_cast<type*>(shared_bytes)
+#define GPU_DYNAMIC_SHARED(type, name) type* const name = reinterpret_cast<type*>(gpu::dynamic_shared())
 #define GPU_UNROLL _Pragma("unroll")
 
 namespace consonant::GPU_BUILD::gpu {
@@ -66,6 +64,11 @@ GPU_FN T shfl_xor(T x, int mask) {
 }
 GPU_FN uint64_t ballot(bool yes) { return __ballot_sync(0xFFFFFFFFu, yes); }
 #endif
+
+GPU_FN unsigned char* dynamic_shared() {
+  extern __shared__ __align__(16) unsigned char shared_bytes[];
+  return shared_bytes;
+}
 
 GPU_FN int popcount(uint64_t bits) { return __popcll(bits); }
 GPU_FN void atomic_add(Shared<uint32_t> p, uint32_t x) { atomicAdd(p, x); }

@@ -157,6 +157,12 @@ class Native final : public Accelerator {
     check(VENDOR(StreamEndCapture)(stream_, &graph), "ending to capture");
     return std::make_unique<Graph>(graph);
   }
+  void drop_capture() noexcept override {
+    VENDOR(Graph_t) graph = nullptr;
+    (void)VENDOR(StreamEndCapture)(stream_, &graph);
+    if (graph) (void)VENDOR(GraphDestroy)(graph);
+    (void)VENDOR(GetLastError)();
+  }
   void launch(const Captured& work) override {
     refuse_if_lost();
     ++launches_;

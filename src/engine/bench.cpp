@@ -82,11 +82,18 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
     if (options.depth > 0) sequences.read(texts(options.depth, salt + 3));
     sequences.read(texts(1, salt + 4));
     const auto tokens = texts(options.generate, salt + 5);
+    const Accelerator* device = runner.device().accelerator.get();
+    const int64_t launches = device ? device->launches() : 0, waits = device ? device->waits() : 0;
     const auto start = Clock::now();
     for (int64_t i = 0; i < options.generate; ++i) {
       std::vector<std::vector<int32_t>> next;
       for (const auto& text : tokens) next.push_back({text[static_cast<size_t>(i)]});
       sequences.read(next);
+    }
+    if (device && options.generate > 0) {
+      const auto steps = static_cast<double>(options.generate);
+      result.launches_per_token = static_cast<double>(device->launches() - launches) / steps;
+      result.waits_per_token = static_cast<double>(device->waits() - waits) / steps;
     }
     if (count && options.generate > 0)
       result.decode_tokens_per_s.push_back(static_cast<double>(options.generate * options.batch) /

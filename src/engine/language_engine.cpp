@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/checked.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "engine/model_setup.hpp"
@@ -16,7 +17,7 @@
 namespace consonant {
 
 LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& options)
-    : options_(options), file_(open_for(path, options)) {
+    : options_(options), file_(open_for(path, options)), target_(open_target(options.device)) {
   const auto start = Clock::now();
   weights_.emplace(file_);
   model_ = load_language_model(file_, *weights_);
@@ -37,19 +38,29 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
 }
 
 RunnerOptions LanguageEngine::runner_options() const {
-  RunnerOptions runner = runner_options_of(options_);
-  runner.context = options_.context;
+  RunnerOptions runner = runner_options_of(options_, target_);
+  runner.context = options_.context > 0 ? options_.context : context_that_fits(runner);
   if (options_.context > model_->context)
     log_warning("a context of {} tokens, but the model was trained for {}", options_.context, model_->context);
   return runner;
 }
 
+// The model's own context, or on an accelerator, where a cache is taken at once, what nine tenths of its free memory hold.
+int64_t LanguageEngine::context_that_fits(const RunnerOptions& options) const {
+  if (!target_.accelerator) return model_->context;
+  const int64_t free = target_.accelerator->free_bytes() / 10 * 9 -
+                       WeightStore::bytes_needed(sources_of(file_, *weights_), target_.kind);
+  const int64_t page = PagedCache::bytes(model_->kv, options.kv, kv_page, 1);
+  return std::clamp<int64_t>(free / std::max<int64_t>(page, 1), 1, ceil_div(model_->context, kv_page)) * kv_page;
+}
+
 void LanguageEngine::check_memory(const RunnerOptions& options, const std::vector<WeightSource>& sources) const {
   RunnerOptions counted = options;
   // The model's own context is an upper bound, not a wish: its cache is committed as it fills.
-  if (options_.context == 0) counted.context = std::min<int64_t>(model_->context, kv_page);
+  if (options_.context == 0 && !target_.accelerator)
+    counted.context = std::min<int64_t>(model_->context, kv_page);
   consonant::check_memory(
-      file_, Runner::bytes_needed(*model_, sources, counted),
+      file_, target_, Runner::bytes_needed(*model_, sources, counted),
       options_.context > 0 ? "try a smaller --context" : "try a smaller model or a more compact quantisation");
 }
 

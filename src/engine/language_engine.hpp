@@ -29,15 +29,18 @@ class LanguageEngine final : public Engine, public std::enable_shared_from_this<
   Runner& runner() { return *runner_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const EngineOptions& options() const { return options_; }
+  const Target& target() const { return target_; }
   // A second runner over the same file, with another number of threads or sequences.
   std::unique_ptr<Runner> make_runner(int threads, int sequences = 1) const;
 
  private:
   RunnerOptions runner_options() const;
+  int64_t context_that_fits(const RunnerOptions& options) const;
   void check_memory(const RunnerOptions& options, const std::vector<WeightSource>& sources) const;
 
   EngineOptions options_;
   ModelFile file_;
+  Target target_;
   std::optional<Tokenizer> tokenizer_;  // a model may come without one; then only token ids go in and out
   std::optional<Weights> weights_;
   std::unique_ptr<LanguageModel> model_;

@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "engine/memory_info.hpp"
+#include "runtime/backends.hpp"
 
 namespace consonant {
 
@@ -23,10 +24,11 @@ DType parse_kv(const EngineOptions& options) {
 
 }  // namespace
 
-DeviceKind parse_device(const std::string& device) {
-  if (device == "auto" || device == "cpu") return DeviceKind::cpu;
-  if (device == "reference") return DeviceKind::reference;
-  bad_usage("the device '{}' isn't built into this program; there are cpu and reference", device);
+Target open_target(const std::string& device) {
+  const DeviceName name = parse_device_name(device == "auto" ? "cpu" : device);
+  if (!is_accelerator(name.kind)) return name.kind;
+  const Backend& backend = find_backend(name.kind);
+  return {backend.open(name.index), backend.kernels()};
 }
 
 ModelFile open_for(const std::string& path, const EngineOptions& options) {
@@ -37,9 +39,9 @@ ModelFile open_for(const std::string& path, const EngineOptions& options) {
   return file;
 }
 
-RunnerOptions runner_options_of(const EngineOptions& options) {
+RunnerOptions runner_options_of(const EngineOptions& options, const Target& target) {
   RunnerOptions runner;
-  runner.device = parse_device(options.device);
+  runner.device = target;
   if (options.threads < 0 || options.threads > ThreadPool::most)
     bad_usage("{} threads, but they go from 1 to {} (0: one a core)", options.threads, ThreadPool::most);
   runner.threads = options.threads > 0 ? options.threads : usable_cores();
@@ -65,11 +67,16 @@ void warn_of_unused(const ModelFile& file, const Weights& weights) {
                 unused.size() > shown ? ", ..." : "");
 }
 
-void check_memory(const ModelFile& file, int64_t needed, const std::string& advice) {
-  const int64_t available = available_memory();
+int64_t available_memory(const Target& target) {
+  return target.accelerator ? target.accelerator->free_bytes() : available_memory();
+}
+
+void check_memory(const ModelFile& file, const Target& target, int64_t needed, const std::string& advice) {
+  const int64_t available = available_memory(target);
   if (available >= 0 && needed > available)
-    throw_error(Exit::memory, "{} needs {} for weights and cache, but {} are available; {}", file.meta->source,
-                megabytes(needed), megabytes(available), advice);
+    throw_error(Exit::memory, "{} needs {} for weights and cache{}, but {} are available; {}", file.meta->source,
+                megabytes(needed), target.accelerator ? " on " + target.accelerator->info().name : std::string(),
+                megabytes(available), advice);
 }
 
 ModelInfo describe_model(const std::string& path, const ModelFile& file, const Weights& weights,
@@ -79,7 +86,9 @@ ModelInfo describe_model(const std::string& path, const ModelFile& file, const W
   info.name = file.meta->string("general.name", "");
   info.path = path;
   info.format = file.format;
-  info.device = name(runner.device);
+  info.device = name(runner.device.kind);
+  if (const Accelerator* a = runner.device.accelerator.get())
+    info.device = fmt::format("{}:{} ({})", info.device, a->info().index, a->info().name);
   info.precision = options.precision;
   info.kv = name(runner.kv);
   for (const StoredTensor* tensor : weights.used()) info.parameters += element_count(tensor->sizes);

@@ -12,22 +12,26 @@ namespace consonant {
 
 // What loading a model of any kind begins and ends with.
 
-// The device that `--device` names; wrong usage if this program has none of that name.
-DeviceKind parse_device(const std::string& device);
+// The device that `--device` names, opened. Wrong usage for a name that means nothing, Exit::device for a device that this
+// machine hasn't or can't use.
+Target open_target(const std::string& device);
 
 // Opens the file and applies the caller's metadata.
 ModelFile open_for(const std::string& path, const EngineOptions& options);
 
 // The public options, checked; all but the numbers of positions and sequences.
-RunnerOptions runner_options_of(const EngineOptions& options);
+RunnerOptions runner_options_of(const EngineOptions& options, const Target& target);
 
 std::vector<WeightSource> sources_of(const ModelFile& file, const Weights& weights);
 
 // A tensor that the architecture has no place for may be what tells this model from others of its name.
 void warn_of_unused(const ModelFile& file, const Weights& weights);
 
-// Exit::memory, with the sizes and `advice`, if the system has less than `needed` bytes available.
-void check_memory(const ModelFile& file, int64_t needed, const std::string& advice);
+// Bytes that the device can still give; -1 if nothing says.
+int64_t available_memory(const Target& target);
+
+// Exit::memory, with the sizes and `advice`, if the device has less than `needed` bytes available.
+void check_memory(const ModelFile& file, const Target& target, int64_t needed, const std::string& advice);
 
 // What is known once the weights are on the device; sizes of the network come from the caller.
 ModelInfo describe_model(const std::string& path, const ModelFile& file, const Weights& weights,

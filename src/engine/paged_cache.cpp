@@ -5,6 +5,7 @@
 
 #include "base/checked.hpp"
 #include "base/error.hpp"
+#include "device/accelerator.hpp"
 
 namespace consonant {
 
@@ -14,13 +15,14 @@ int64_t page_count(int64_t positions, int sequences) { return checked_mul(ceil_d
 
 }  // namespace
 
-PagedCache::PagedCache(CacheRole role, std::vector<KvShape> layers, DType type, int64_t positions, int sequences)
+PagedCache::PagedCache(CacheRole role, std::vector<KvShape> layers, DType type, int64_t positions, int sequences,
+                       Accelerator* accelerator)
     : role_(role), layers_(std::move(layers)), type_(type), pages_per_sequence_(ceil_div(positions, kv_page)) {
   const int64_t pages = page_count(positions, sequences);
   if (pages > (int64_t{1} << 30)) bad_usage("a context of {} tokens for {} sequences", positions, sequences);
   for (const KvShape& kv : layers_) {
-    keys_.emplace_back(checked_mul(pages, kv_page_bytes(type, kv.heads, kv.key_dim)));
-    values_.emplace_back(checked_mul(pages, kv_page_bytes(type, kv.heads, kv.value_dim)));
+    keys_.emplace_back(checked_mul(pages, kv_page_bytes(type, kv.heads, kv.key_dim)), accelerator);
+    values_.emplace_back(checked_mul(pages, kv_page_bytes(type, kv.heads, kv.value_dim)), accelerator);
   }
   users_.resize(static_cast<size_t>(pages));
   for (int64_t page = pages - 1; page >= 0; --page) free_.push_back(static_cast<int32_t>(page));
@@ -90,9 +92,9 @@ void PagedCache::extend(int sequence, int64_t count) {
   s.length += count;
 }
 
-void PagedCache::write_pages(int sequence, int32_t* row) const {
+void PagedCache::write_pages(int sequence, std::span<int32_t> row) const {
   const auto& pages = at(sequence).pages;
-  std::fill(std::copy(pages.begin(), pages.end(), row), row + pages_per_sequence_, -1);
+  std::fill(std::copy(pages.begin(), pages.end(), row.begin()), row.end(), -1);
 }
 
 int32_t PagedCache::take_page() {
@@ -109,7 +111,10 @@ void PagedCache::drop_page(int32_t page) {
 
 void PagedCache::copy_page(int32_t from, int32_t to) {
   const auto copy = [&](const Buffer& buffer, int64_t bytes) {
-    std::copy_n(buffer.data() + from * bytes, bytes, buffer.data() + to * bytes);
+    if (Accelerator* accelerator = buffer.accelerator())
+      accelerator->copy(buffer.data() + to * bytes, buffer.data() + from * bytes, bytes);
+    else
+      std::copy_n(buffer.data() + from * bytes, bytes, buffer.data() + to * bytes);
   };
   for (size_t i = 0; i < layers_.size(); ++i) {
     copy(keys_[i], kv_page_bytes(type_, layers_[i].heads, layers_[i].key_dim));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "device/device.hpp"
@@ -15,7 +16,9 @@ namespace consonant {
 class PagedCache {
  public:
   // Room for `sequences` of up to `positions` each; memory is committed as it fills.
-  PagedCache(CacheRole role, std::vector<KvShape> layers, DType type, int64_t positions, int sequences);
+  // On an accelerator, which must outlive the cache, all of it is taken at once.
+  PagedCache(CacheRole role, std::vector<KvShape> layers, DType type, int64_t positions, int sequences,
+             Accelerator* accelerator = nullptr);
   static int64_t bytes(const std::vector<KvShape>& layers, DType type, int64_t positions, int sequences);
 
   int open();  // a new, empty sequence; an error if all are taken
@@ -27,8 +30,10 @@ class PagedCache {
   // Makes room for `count` positions after those that `sequence` holds, and counts them as held.
   void extend(int sequence, int64_t count);
 
-  // Page numbers of a sequence into `row` [pages_per_sequence], -1 past the last.
-  void write_pages(int sequence, int32_t* row) const;
+  // Page numbers of a sequence into `row`, as many as it has places for (at least as many as the sequence has pages), -1 past
+  // the last.
+  void write_pages(int sequence, std::span<int32_t> row) const;
+  int64_t pages_of(int sequence) const { return static_cast<int64_t>(at(sequence).pages.size()); }
   int64_t pages_per_sequence() const { return pages_per_sequence_; }
   int64_t pages() const { return static_cast<int64_t>(users_.size()); }
   int sequences() const { return static_cast<int>(sequences_.size()); }

@@ -13,7 +13,8 @@ namespace consonant {
 
 // What a model's step of one token runs, for `doctor`. That there is one means that every op was placed.
 struct Placement {
-  std::vector<std::pair<std::string, int64_t>> ops;  // op and its number of nodes, the most frequent first
+  // Kernel and its number of nodes, the most frequent first. The processor's are named as their ops.
+  std::vector<std::pair<std::string, int64_t>> ops;
   int64_t weight_bytes = 0;
   int64_t cache_bytes_per_position = 0;
   int64_t arena_bytes = 0;  // values of the step

@@ -2,6 +2,7 @@
 #include "engine/runner.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/checked.hpp"
 #include "engine/buckets.hpp"
@@ -23,21 +24,25 @@ Runner::Runner(const LanguageModel& model, const std::vector<WeightSource>& weig
       context_(context_of(model, options)),
       pool_(std::make_unique<ThreadPool>(options.threads)),
       weights_(weights, options.device, *pool_),
-      cache_(CacheRole::self, model.kv, options.kv, context_, options.sequences) {}
+      cache_(CacheRole::self, model.kv, options.kv, context_, options.sequences,
+             options.device.accelerator.get()) {
+  // What the device can't run at the largest size that a run may reach, it refuses before anything begins.
+  if (options_.device.accelerator) plan_for({most_tokens, most_tokens, cache_.pages_per_sequence()});
+}
 
 int64_t Runner::bytes_needed(const LanguageModel& model, const std::vector<WeightSource>& weights,
                              const RunnerOptions& options) {
-  return checked_add(WeightStore::bytes_needed(weights, options.device),
+  return checked_add(WeightStore::bytes_needed(weights, options.device.kind),
                      PagedCache::bytes(model.kv, options.kv, context_of(model, options), options.sequences));
 }
 
-std::vector<Tensor> Runner::build(int64_t tokens, int64_t wanted) const {
+std::vector<Tensor> Runner::build(const Capacity& capacity) const {
   Inputs s;
-  s.tokens = input("tokens", DType::i32, Shape({tokens}, Axis::token));
-  s.pos = input("pos", DType::i32, Shape({tokens}, Axis::token));
-  s.seq = input("seq", DType::i32, Shape({tokens}, Axis::token));
-  s.pages = input("pages", DType::i32, Shape{options_.sequences, cache_.pages_per_sequence()});
-  s.wanted = input("wanted", DType::i32, Shape({wanted}, Axis::wanted));
+  s.tokens = input("tokens", DType::i32, Shape({capacity.tokens}, Axis::token));
+  s.pos = input("pos", DType::i32, Shape({capacity.tokens}, Axis::token));
+  s.seq = input("seq", DType::i32, Shape({capacity.tokens}, Axis::token));
+  s.pages = input("pages", DType::i32, Shape{options_.sequences, capacity.pages});
+  s.wanted = input("wanted", DType::i32, Shape({capacity.wanted}, Axis::wanted));
   s.mask = {s.pos, s.seq, s.pages, 0};
   s.kv = cache_.states();
   std::vector<Tensor> outputs = {model_.logits(s)};
@@ -45,21 +50,39 @@ std::vector<Tensor> Runner::build(int64_t tokens, int64_t wanted) const {
   return outputs;
 }
 
-Program& Runner::program(int64_t tokens, int64_t wanted) {
-  auto& program = programs_[{bucket(tokens), bucket(wanted)}];
-  if (!program) {
-    PlanOptions options;
-    options.device = options_.device;
-    options.small_activations = options_.small_activations;
-    options.taps = watched_;
-    options.weights = &weights_;
-    options.states = [this](const StateAttr& state) { return cache_.view(state); };
-    program = std::make_unique<Program>(make_plan(build(bucket(tokens), bucket(wanted)), options));
-  }
+// An accelerator's launches are sized by the pages that a sequence may have: as many as the longest one needs, in powers of
+// two, so that short texts don't pay for long ones.
+Runner::Capacity Runner::capacity_for(int64_t tokens, int64_t wanted, int64_t pages) const {
+  const int64_t all = cache_.pages_per_sequence();
+  int64_t held = 8;
+  while (held < pages) held *= 2;
+  return {bucket(tokens), bucket(wanted), options_.device.accelerator ? std::min(held, all) : all};
+}
+
+Plan Runner::plan_for(const Capacity& capacity) const {
+  PlanOptions options;
+  options.device = options_.device;
+  options.small_activations = options_.small_activations;
+  options.taps = watched_;
+  options.weights = &weights_;
+  options.states = [this](const StateAttr& state) { return cache_.view(state); };
+  return make_plan(build(capacity), options);
+}
+
+Program& Runner::program(const Capacity& capacity) {
+  auto& program = programs_[capacity];
+  if (!program) program = std::make_unique<Program>(plan_for(capacity));
   return *program;
 }
 
-const Plan& Runner::plan() { return program(1, 1).plan(); }
+const Plan& Runner::plan() { return program(capacity_for(1, 1, 1)).plan(); }
+
+std::vector<Plan::Tap> Runner::all_taps() {
+  const std::vector<std::string> watched = std::exchange(watched_, {"*"});
+  std::vector<Plan::Tap> taps = plan_for(capacity_for(1, 1, 1)).taps;
+  watched_ = watched;
+  return taps;
+}
 
 void Runner::check(const Piece& piece) const {
   for (int32_t token : piece.tokens)
@@ -76,12 +99,17 @@ std::span<const float> Runner::evaluate(std::span<const Piece> pieces) {
   std::vector<int> members;  // sequence of each row of pages
   const auto flush = [&] {
     if (batch.tokens.empty()) return;
-    const int64_t per_sequence = cache_.pages_per_sequence();
+    int64_t most = 1;
+    for (const int member : members) most = std::max(most, cache_.pages_of(member));
+    const Capacity capacity = capacity_for(static_cast<int64_t>(batch.tokens.size()),
+                                           static_cast<int64_t>(batch.wanted.size()), most);
+    const int64_t per_sequence = capacity.pages;
     batch.pages_per_sequence = static_cast<int32_t>(per_sequence);
     batch.pages.resize(members.size() * static_cast<size_t>(per_sequence));
     for (size_t i = 0; i < members.size(); ++i)
-      cache_.write_pages(members[i], batch.pages.data() + static_cast<int64_t>(i) * per_sequence);
-    step(batch);
+      cache_.write_pages(members[i], std::span(batch.pages).subspan(i * static_cast<size_t>(per_sequence),
+                                                                    static_cast<size_t>(per_sequence)));
+    step(batch, capacity);
     batch = {}, members.clear();
   };
   for (const Piece& piece : pieces) {
@@ -104,9 +132,13 @@ std::span<const float> Runner::evaluate(std::span<const Piece> pieces) {
   return logits_;
 }
 
-void Runner::step(const Batch& batch) {
-  Program& p = program(static_cast<int64_t>(batch.tokens.size()), static_cast<int64_t>(batch.wanted.size()));
-  p.run(batch, *pool_);
+void Runner::step(const Batch& batch, const Capacity& capacity) {
+  Program& p = program(capacity);
+  if (observer_)
+    p.run_observed(batch, *pool_, observer_);
+  else
+    p.run(batch, *pool_);
+  if (batch.wanted.empty()) return;
   const View out = p.output(0);
   logits_.insert(logits_.end(), out.as<float>(), out.as<float>() + out.shape.count());
   if (!watched_.empty()) taps_.keep(p);

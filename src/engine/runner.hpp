@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <map>
 #include <memory>
 #include <span>
@@ -16,7 +17,7 @@
 namespace consonant {
 
 struct RunnerOptions {
-  DeviceKind device = DeviceKind::cpu;
+  Target device;
   int threads = 1;
   bool small_activations = true;  // 8-bit activations in products with quantised weights
   DType kv = DType::f16;
@@ -52,24 +53,35 @@ class Runner {
   using TapRows = consonant::TapRows;
   void watch(const std::vector<std::string>& globs);
   std::vector<TapRows> take_taps() { return taps_.take(); }
+  // From the next evaluate on, steps run a node at a time and `seen` looks on; an empty one ends that.
+  void observe(Program::Observer seen) { observer_ = std::move(seen); }
 
   const LanguageModel& model() const { return model_; }
   ThreadPool& pool() { return *pool_; }
+  const Target& device() const { return options_.device; }
   void use_threads(int threads);
   int64_t context() const { return context_; }
   int64_t weight_bytes() const { return weights_.bytes(); }
   int64_t kv_bytes_per_position() const { return cache_.bytes_per_position(); }
   const Plan& plan();  // of a step of one token
+  std::vector<Plan::Tap> all_taps();  // every node that could be watched
 
   // What a runner with these options will need, before anything is loaded; the cache counts at `context` positions.
   static int64_t bytes_needed(const LanguageModel& model, const std::vector<WeightSource>& weights,
                               const RunnerOptions& options);
 
  private:
-  Program& program(int64_t tokens, int64_t wanted);
-  std::vector<Tensor> build(int64_t tokens, int64_t wanted) const;
+  // Capacities of a program: tokens, wanted rows, and pages a sequence.
+  struct Capacity {
+    int64_t tokens, wanted, pages;
+    auto operator<=>(const Capacity&) const = default;
+  };
+  Capacity capacity_for(int64_t tokens, int64_t wanted, int64_t pages) const;
+  Plan plan_for(const Capacity& capacity) const;
+  Program& program(const Capacity& capacity);
+  std::vector<Tensor> build(const Capacity& capacity) const;
   void check(const Piece& piece) const;
-  void step(const Batch& batch);
+  void step(const Batch& batch, const Capacity& capacity);
 
   const LanguageModel& model_;
   RunnerOptions options_;
@@ -77,10 +89,11 @@ class Runner {
   std::unique_ptr<ThreadPool> pool_;
   WeightStore weights_;
   PagedCache cache_;
-  std::map<std::pair<int64_t, int64_t>, std::unique_ptr<Program>> programs_;
+  std::map<Capacity, std::unique_ptr<Program>> programs_;
   std::vector<float> logits_;
   std::vector<std::string> watched_;
   TapStore taps_;
+  Program::Observer observer_;
 };
 
 }  // namespace consonant

@@ -96,10 +96,10 @@ SpeechEngine::SpeechEngine(const std::string& path, const EngineOptions& options
   tokenizer_ = Tokenizer::load(*file_.meta);
   vocabulary_ = whisper_vocabulary(*file_.meta);
 
-  RunnerOptions runner = runner_options_of(options);
+  RunnerOptions runner = runner_options_of(options, open_target(options.device));
   runner.sequences = most_sequences(5);
   const auto sources = sources_of(file_, *weights_);
-  check_memory(file_, WhisperRunner::bytes_needed(*model_, sources, runner, 1),
+  check_memory(file_, runner.device, WhisperRunner::bytes_needed(*model_, sources, runner, 1),
                "try a smaller model or a more compact quantisation");
   runner_ = std::make_unique<WhisperRunner>(*model_, sources, runner, 1);
 
@@ -187,5 +187,11 @@ std::string format_transcript(const Transcript& transcript, std::string_view for
 }
 
 const std::vector<std::string>& transcript_formats() { return transcript_kinds(); }
+
+SpeechEngine& speech_engine(Transcriber& transcriber) {
+  auto* speech = dynamic_cast<SpeechEngine*>(&transcriber);
+  if (!speech) bad_usage("{} isn't a speech model", transcriber.info().path);
+  return *speech;
+}
 
 }  // namespace consonant

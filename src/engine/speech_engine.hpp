@@ -49,4 +49,7 @@ class SpeechEngine final : public Transcriber {
   std::atomic<bool> cancelled_ = false;
 };
 
+// The engine behind the public interface; wrong usage if it is of another kind.
+SpeechEngine& speech_engine(Transcriber& transcriber);
+
 }  // namespace consonant

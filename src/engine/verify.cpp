@@ -2,9 +2,11 @@
 #include "consonant/verify.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "engine/language_engine.hpp"
 #include "engine/recording.hpp"
+#include "formats/safetensors.hpp"
 #include "verify/compare.hpp"
 
 namespace consonant {
@@ -56,6 +58,32 @@ void record(Engine& engine, const RecordOptions& options, const std::string& pat
   check(runner, options);
   const RecordedRun run = controlled(runner, [&] { return run_once(runner, options); });
   write_recording(path, run, runner.model().vocabulary, engine.info(), engine.sha256(), options.options_text);
+}
+
+std::vector<int32_t> recorded_tokens(const std::string& recording) {
+  const SafetensorsFile file = SafetensorsFile::open(recording);
+  if (!file.find("tokens") || !file.find("logits"))
+    bad_input("{}: no recording of a language model: it has no tokens and logits", recording);
+  const HostTensor tensor = file.tensor("tokens");
+  if (tensor.type != DType::i32 || tensor.sizes.size() != 1)
+    bad_input("{}: its tokens are {} {}, not int32 [n]", recording, name(tensor.type), to_string(tensor.sizes));
+  const auto* ids = reinterpret_cast<const int32_t*>(tensor.bytes.data());
+  return {ids, ids + tensor.sizes[0]};
+}
+
+void replay(Engine& engine, const std::string& recording, const std::string& path) {
+  RecordOptions options;
+  options.tokens = recorded_tokens(recording);
+  for (const int32_t id : options.tokens)
+    if (id < 0 || id >= engine.info().vocabulary)
+      bad_input("{}: token id {}, but the model's go from 0 to {}", recording, id, engine.info().vocabulary - 1);
+  const std::vector<Plan::Tap> known = language_engine(engine).runner().all_taps();
+  const SafetensorsFile file = SafetensorsFile::open(recording);
+  for (const SafetensorsEntry& entry : file.entries())
+    if (std::any_of(known.begin(), known.end(), [&](const Plan::Tap& tap) { return tap.name == entry.name; }))
+      options.taps.push_back(entry.name);
+  options.options_text = "replay of " + recording;
+  record(engine, options, path);
 }
 
 Comparison compare(const std::string& a, const std::string& b) {

@@ -27,8 +27,10 @@ WhisperRunner::WhisperRunner(const Whisper& model, const std::vector<WeightSourc
       options_(options),
       pool_(std::make_unique<ThreadPool>(options.threads)),
       weights_(weights, options.device, *pool_),
-      texts_(CacheRole::self, model.kv, options.kv, model.context, options.sequences),
-      windows_(CacheRole::cross, model.cross_kv, options.kv, model.positions, windows),
+      texts_(CacheRole::self, model.kv, options.kv, model.context, options.sequences,
+             options.device.accelerator.get()),
+      windows_(CacheRole::cross, model.cross_kv, options.kv, model.positions, windows,
+               options.device.accelerator.get()),
       window_of_(static_cast<size_t>(options.sequences), -1),
       index_(static_cast<size_t>(model.positions)),
       last_(index_.size(), static_cast<int32_t>(model.positions - 1)),
@@ -42,15 +44,17 @@ int64_t WhisperRunner::bytes_needed(const Whisper& model, const std::vector<Weig
                                     const RunnerOptions& options, int windows) {
   const int64_t caches = checked_add(PagedCache::bytes(model.kv, options.kv, model.context, options.sequences),
                                      PagedCache::bytes(model.cross_kv, options.kv, model.positions, windows));
-  return checked_add(WeightStore::bytes_needed(weights, options.device), caches);
+  return checked_add(WeightStore::bytes_needed(weights, options.device.kind), caches);
 }
 
 void WhisperRunner::make_room(int sequences, int windows) {
   if (sequences <= texts_.sequences() && windows <= windows_.sequences()) return;
   options_.sequences = std::max(sequences, texts_.sequences());
   windows = std::max(windows, windows_.sequences());
-  texts_ = PagedCache(CacheRole::self, model_.kv, options_.kv, model_.context, options_.sequences);
-  windows_ = PagedCache(CacheRole::cross, model_.cross_kv, options_.kv, model_.positions, windows);
+  texts_ = PagedCache(CacheRole::self, model_.kv, options_.kv, model_.context, options_.sequences,
+                      options_.device.accelerator.get());
+  windows_ = PagedCache(CacheRole::cross, model_.cross_kv, options_.kv, model_.positions, windows,
+                        options_.device.accelerator.get());
   window_of_.assign(static_cast<size_t>(options_.sequences), -1);
   forget_programs();  // they hold the places of the old caches
 }
@@ -114,12 +118,20 @@ Program& WhisperRunner::program(Kind kind, int64_t tokens, int64_t wanted) {
   return *program;
 }
 
+void WhisperRunner::run(Program& program, const Batch& batch) {
+  if (observer_)
+    program.run_observed(batch, *pool_, observer_);
+  else
+    program.run(batch, *pool_);
+  if (!watched_.empty()) taps_.keep(program);
+}
+
 int WhisperRunner::run_encoder(Kind kind, std::span<const float> numbers, float& peak) {
   Program& p = program(kind);
   const int window = windows_.open();
   windows_.extend(window, model_.positions);
   std::vector<int32_t> pages(static_cast<size_t>(windows_.pages_per_sequence()));
-  windows_.write_pages(window, pages.data());
+  windows_.write_pages(window, pages);
   Batch batch;
   batch.more = {{"index", bytes_of(index_)},
                 {"last", bytes_of(last_)},
@@ -128,9 +140,8 @@ int WhisperRunner::run_encoder(Kind kind, std::span<const float> numbers, float&
                 {"cross_pages", bytes_of(pages)},
                 {"peak", std::as_bytes(std::span(&peak, 1))},
                 {kind == Kind::features ? "features" : "samples", std::as_bytes(numbers)}};
-  p.run(batch, *pool_);
+  run(p, batch);
   if (kind == Kind::encoder) peak = p.output(1).as<float>()[0];
-  if (!watched_.empty()) taps_.keep(p);
   encoder_ = &p;
   return window;
 }
@@ -179,9 +190,9 @@ Program& WhisperRunner::run_decoder(Kind kind, std::span<const Piece> pieces) {
     int64_t position = texts_.length(piece.sequence);
     const auto count = static_cast<int64_t>(piece.tokens.size());
     texts_.extend(piece.sequence, count);
-    texts_.write_pages(piece.sequence, batch.pages.data() + static_cast<int64_t>(i) * own);
+    texts_.write_pages(piece.sequence, std::span(batch.pages).subspan(i * static_cast<size_t>(own), static_cast<size_t>(own)));
     const int seen = window_of_[static_cast<size_t>(piece.sequence)];
-    windows_.write_pages(seen, cross_pages.data() + seen * of_window);
+    windows_.write_pages(seen, std::span(cross_pages).subspan(static_cast<size_t>(seen * of_window), static_cast<size_t>(of_window)));
     for (int64_t t = 0; t < count; ++t) {
       if (t >= count - piece.wanted) batch.wanted.push_back(static_cast<int32_t>(batch.tokens.size()));
       batch.tokens.push_back(piece.tokens[static_cast<size_t>(t)]);
@@ -194,8 +205,7 @@ Program& WhisperRunner::run_decoder(Kind kind, std::span<const Piece> pieces) {
   batch.more = {
       {"cross_pos", bytes_of(cross_pos)}, {"window", bytes_of(window)}, {"cross_pages", bytes_of(cross_pages)}};
   Program& p = program(kind, static_cast<int64_t>(batch.tokens.size()), static_cast<int64_t>(batch.wanted.size()));
-  p.run(batch, *pool_);
-  if (!watched_.empty()) taps_.keep(p);
+  run(p, batch);
   return p;
 }
 

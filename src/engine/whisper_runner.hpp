@@ -48,6 +48,7 @@ class WhisperRunner final : public WindowModel {
   // From now on values of the nodes that match are kept; see Runner.
   void watch(const std::vector<std::string>& globs);
   std::vector<TapRows> take_taps() { return taps_.take(); }
+  void observe(Program::Observer seen) { observer_ = std::move(seen); }
 
   std::vector<Plan::Tap> planned_taps();  // of the encoder and of a decoder's step
   const Plan& encoder_plan() { return program(Kind::encoder).plan(); }
@@ -55,7 +56,7 @@ class WhisperRunner final : public WindowModel {
   int64_t text_bytes_per_position() const { return texts_.bytes_per_position(); }
 
   const Whisper& model() const { return model_; }
-  DeviceKind device() const { return options_.device; }
+  const Target& device() const { return options_.device; }
   ThreadPool& pool() { return *pool_; }
   void use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }
   int64_t weight_bytes() const { return weights_.bytes(); }
@@ -68,6 +69,7 @@ class WhisperRunner final : public WindowModel {
     programs_.clear();
     encoder_ = nullptr;
   }
+  void run(Program& program, const Batch& batch);
   Program& program(Kind kind, int64_t tokens = 0, int64_t wanted = 0);
   std::vector<Tensor> build_encoder(bool features) const;
   std::vector<Tensor> build_decoder(int64_t tokens, int64_t wanted, bool align) const;
@@ -86,6 +88,7 @@ class WhisperRunner final : public WindowModel {
   std::vector<float> logits_;
   std::vector<std::string> watched_;
   TapStore taps_;
+  Program::Observer observer_;
 };
 
 }  // namespace consonant

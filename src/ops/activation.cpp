@@ -9,7 +9,6 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <iterator>
 
 HWY_BEFORE_NAMESPACE();
 namespace consonant {
@@ -38,18 +37,13 @@ HWY_INLINE V gelu(D d, V x) {
   return hn::Div(x, hn::Add(hn::Set(d, 1.0f), saturated_exp(d, hn::Mul(hn::Set(d, -2.0f), u))));
 }
 
-// x Phi(x) = max(x, 0) - |x| Q(|x|), where Q = 1 - Phi is the normal distribution's tail: one formula for both signs.
-// ln Q is a polynomial up to 6 (least greatest error of |x| Q, 2e-9); beyond, |x| Q is below 6e-9 and left out.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V gelu_erf(D d, V x) {
-  constexpr float coefficients[] = {2.566819716776081e-07f,  -5.147668616700685e-06f, 4.284773240215145e-05f,
-                                    -1.6699303523637354e-4f, -4.745137630379759e-05f, 4.870234057307243e-03f,
-                                    -3.638855740427971e-2f,  -3.182925581932068e-1f,  -7.978872060775757e-1f,
-                                    -6.931470632553101e-1f};
+  constexpr NormalTail normal;
   const V a = hn::Abs(x);
-  V p = hn::Set(d, coefficients[0]);
-  for (size_t i = 1; i < std::size(coefficients); ++i) p = hn::MulAdd(p, a, hn::Set(d, coefficients[i]));
-  const auto near = hn::Lt(a, hn::Set(d, 6.0f));
+  V p = hn::Set(d, normal.coefficients[0]);
+  for (int i = 1; i < normal.count; ++i) p = hn::MulAdd(p, a, hn::Set(d, normal.coefficients[i]));
+  const auto near = hn::Lt(a, hn::Set(d, normal.end));
   const V tail = hn::IfThenElseZero(near, hn::Mul(a, hn::Exp(d, hn::IfThenElseZero(near, p))));
   // 0 times x keeps what is no number, and of minus infinity makes it so, as the product x Phi(x) does.
   return hn::Sub(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Zero(d)), x), tail);

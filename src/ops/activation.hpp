@@ -8,6 +8,18 @@ namespace consonant {
 
 enum class Activation : uint8_t { silu, gelu, gelu_erf, relu, sigmoid };
 
+// x Phi(x) = max(x, 0) - |x| Q(|x|), where Q = 1 - Phi is the normal distribution's tail: one formula for both signs.
+// ln Q is a polynomial up to `end` (least greatest error of |x| Q, 2e-9), the highest power first; beyond, |x| Q is
+// below 6e-9 and left out.
+struct NormalTail {
+  static constexpr int count = 10;
+  static constexpr float end = 6;
+  float coefficients[count] = {2.566819716776081e-07f,  -5.147668616700685e-06f, 4.284773240215145e-05f,
+                               -1.6699303523637354e-4f, -4.745137630379759e-05f, 4.870234057307243e-03f,
+                               -3.638855740427971e-2f,  -3.182925581932068e-1f,  -7.978872060775757e-1f,
+                               -6.931470632553101e-1f};
+};
+
 // In double, for reference kernels.
 inline double exact_silu(double x) { return x / (1 + std::exp(-x)); }
 inline double exact_gelu(double x) {

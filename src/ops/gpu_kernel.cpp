@@ -7,10 +7,11 @@
 
 namespace consonant {
 
-GpuChoice choose_kernel(const Node& node, std::span<const GpuKernel> kernels, const Limits& limits) {
+GpuChoice choose_kernel(const Node& node, std::span<const GpuKernel> kernels, const Limits& limits,
+                        bool exact) {
   std::string reasons;
   for (const GpuKernel& kernel : kernels) {
-    if (!is(node, kernel.op)) continue;
+    if (!is(node, kernel.op) || (exact && kernel.rounding > 0)) continue;
     const Refusal refusal = kernel.can_run(node, limits);
     if (!refusal) return {&kernel, {}};
     reasons += (reasons.empty() ? "" : "; ") + refusal.reason;

@@ -13,8 +13,8 @@ gpu::Ptr<T> pointer(const View& view) {
   return gpu::pointer<T>(view.data, extent(view));
 }
 
-// A view of up to three dimensions as rows: [outer, inner, cols], rows counted over the first two. Elements of a row are
-// neighbours.
+// A view of up to three dimensions as rows: [outer, inner, cols], rows counted over the first two. Elements of a row
+// are neighbours.
 template <class T>
 struct Rows {
   gpu::Ptr<T> data;
@@ -40,17 +40,27 @@ Rows<T> rows_of(const View& v) {
   return rows;
 }
 
-// For kernels that treat each element by itself: a block has `elementwise_columns` neighbours of one row.
-constexpr int elementwise_threads = 256, elementwise_columns = 1024;
+// For kernels that treat each element by itself: a block has that many, whatever the length of the rows.
+constexpr int elementwise_threads = 256, elementwise_count = 1024;
 
-inline gpu::Grid elementwise_grid(const View& y) { return {y.rows() * ceil_div(y.last(), elementwise_columns)}; }
+inline gpu::Grid elementwise_grid(int64_t rows, int64_t cols) { return {ceil_div(rows * cols, elementwise_count)}; }
+inline gpu::Grid elementwise_grid(const View& y) { return elementwise_grid(y.rows(), y.last()); }
 
 // Calls fn(row, column) for the elements of this block.
 template <class F>
-GPU_FN void for_elements(int64_t cols, const F& fn) {
-  const int64_t parts = (cols + elementwise_columns - 1) / elementwise_columns;
-  const int64_t row = gpu::block() / parts, first = gpu::block() % parts * elementwise_columns;
-  for (int64_t i = first + gpu::thread(); i < first + elementwise_columns && i < cols; i += elementwise_threads) fn(row, i);
+GPU_FN void for_elements(int64_t rows, int64_t cols, const F& fn) {
+  const int64_t start = gpu::block() * elementwise_count, left = rows * cols - start;
+  const int64_t row = start / cols, column = start - row * cols;
+  // Past the first row the division is a short one.
+  const auto width = static_cast<unsigned>(cols < elementwise_count ? cols : elementwise_count);
+  for (int i = gpu::thread(); i < elementwise_count && i < left; i += elementwise_threads) {
+    int64_t r = row, c = column + i;
+    if (c >= cols) {
+      const auto rest = static_cast<unsigned>(c - cols), more = rest / width;
+      r += 1 + more, c = rest - more * width;
+    }
+    fn(r, c);
+  }
 }
 
 }  // namespace consonant::GPU_BUILD

@@ -37,12 +37,16 @@ class Planner {
     number_waves();
     check_appends();
     find_lifetimes();
+    choose_kernels();
     const MemoryPlan memory = place(lifetimes_);
     for (auto& entry : storages_)
-      entry.second.offset = entry.second.outside ? 0 : memory.offsets[entry.second.lifetime];
+      if (entry.second.kind == Storage::Kind::arena)
+        entry.second.offset = input_bytes_ + memory.offsets[entry.second.lifetime];
     Plan plan;
-    plan.arena_bytes = memory.bytes;
-    bind(plan);
+    plan.device = options_.device;
+    plan.input_bytes = input_bytes_;
+    plan.arena_bytes = input_bytes_ + memory.bytes;
+    bind(plan, memory);
     for (const Tensor& out : outputs_) plan.outputs.push_back(place_of(out));
     return plan;
   }
@@ -50,18 +54,24 @@ class Planner {
  private:
   // Where a value is kept that isn't an alias of another.
   struct Storage {
-    bool outside = false;  // a weight or a state
-    View view;             // of what lies outside
+    enum class Kind { arena, input, outside } kind = Kind::arena;  // outside: a weight or a state
+    View view;                                                     // of what lies outside
     size_t lifetime = 0;
     int64_t offset = 0;
+  };
+  struct Chosen {
+    const Kernel* kernel = nullptr;
+    const GpuKernel* gpu = nullptr;
+    size_t scratch = 0;  // its lifetime, if it has one
+    bool has_scratch = false;
   };
 
   void fuse() {
     outputs_ = merge_equal(outputs_);
-    if (options_.device == DeviceKind::reference) return;  // every node as the model wrote it
+    if (options_.device.kind == DeviceKind::reference) return;  // every node as the model wrote it
     outputs_ = fuse_gated(outputs_);
     outputs_ = fuse_epilogue(outputs_);
-    if (options_.small_activations) outputs_ = quantize_activations(outputs_);
+    if (options_.small_activations && !options_.device.accelerator) outputs_ = quantize_activations(outputs_);
   }
 
   bool is_leaf(const Node& node) const { return node.op == op_input || node.op == op_weight || node.op == op_state; }
@@ -145,16 +155,19 @@ class Planner {
   void add_storage(const Node& node, int output) {
     Storage storage;
     if (node.op == op_weight) {
-      storage.outside = true;
+      storage.kind = Storage::Kind::outside;
       storage.view = options_.weights->view(node.attr<WeightAttr>().index);
     } else if (node.op == op_state) {
-      storage.outside = true;
+      storage.kind = Storage::Kind::outside;
       storage.view = options_.states(node.attr<StateAttr>());
+    } else if (node.op == op_input) {  // side by side, so that one copy brings them to a device
+      storage.kind = Storage::Kind::input;
+      storage.offset = input_bytes_;
+      input_bytes_ += round_up(storage_bytes(node.outputs[static_cast<size_t>(output)]), 64);
     } else {
       storage.lifetime = lifetimes_.size();
       const int wave = wave_.at(&node);
-      lifetimes_.push_back(
-          {storage_bytes(node.outputs[static_cast<size_t>(output)]), wave, node.op == op_input ? forever : wave});
+      lifetimes_.push_back({storage_bytes(node.outputs[static_cast<size_t>(output)]), wave, wave});
     }
     storages_.emplace(Key{&node, output}, storage);
   }
@@ -162,7 +175,7 @@ class Planner {
   void extend(const Tensor& x, int wave) {
     const Tensor owner = root(x).first;
     const Storage& storage = storages_.at({owner.node.get(), owner.output});
-    if (storage.outside) return;
+    if (storage.kind != Storage::Kind::arena) return;
     int& last = lifetimes_[storage.lifetime].last;
     last = std::max(last, wave);
   }
@@ -174,7 +187,7 @@ class Planner {
     Place place;
     place.view = {nullptr, out.type, out.shape, out.strides, Layout::plain};
     const int64_t bytes = elements == 0 ? 0 : elements * info(out.type).block_bytes / info(out.type).block;
-    if (storage.outside) {
+    if (storage.kind == Storage::Kind::outside) {
       place.in_arena = false;
       place.view.data = storage.view.data + bytes;
       place.view.layout = storage.view.layout;
@@ -185,29 +198,66 @@ class Planner {
     return place;
   }
 
-  void bind(Plan& plan) {
-    plan.waves.resize(static_cast<size_t>(wave_count_));
+  Choice choose(const Node& node, Chosen& chosen) const {
+    if (!options_.device.accelerator) {
+      Choice choice = choose_kernel(node, options_.device.kind);
+      chosen.kernel = choice.kernel;
+      return choice;
+    }
+    GpuChoice choice = choose_kernel(node, options_.device.kernels, options_.device.accelerator->limits(),
+                                     !options_.small_activations);
+    chosen.gpu = choice.kernel;
+    return {nullptr, choice.refusal};
+  }
+
+  static std::string refusal_of(const Node& node, const std::string& reason) {
+    std::string text = fmt::format("\n  {} ({}:{}): {}", node.name, node.location.file_name(), node.location.line,
+                                   op_name(node.op));
+    for (const Tensor& in : node.inputs) text += fmt::format(" {}{}", name(in.type()), to_string(in.shape()));
+    return text + ": " + reason;
+  }
+
+  // All nodes, so that a refusal is the whole list.
+  void choose_kernels() {
     std::string refusals;
+    for (const Node* node : nodes_) {
+      if (is_leaf(*node) || node->op == op_view) continue;
+      Chosen chosen;
+      const Choice choice = choose(*node, chosen);
+      if (!chosen.kernel && !chosen.gpu) {
+        refusals += refusal_of(*node, choice.refusal.reason);
+        continue;
+      }
+      if (chosen.gpu && chosen.gpu->scratch) {
+        chosen.has_scratch = true, chosen.scratch = lifetimes_.size();
+        const int64_t bytes = chosen.gpu->scratch(*node, options_.device.accelerator->limits());
+        lifetimes_.push_back({bytes, wave_.at(node), wave_.at(node)});
+      }
+      chosen_[node] = chosen;
+    }
+    if (!refusals.empty())
+      throw_error(Exit::device, "{} can't run this model; no kernel for:{}", name(options_.device.kind), refusals);
+  }
+
+  void bind(Plan& plan, const MemoryPlan& memory) {
+    plan.waves.resize(static_cast<size_t>(wave_count_));
     for (const Node* node : nodes_) {
       if (node->op == op_input) plan.inputs.emplace_back(node->attr<InputAttr>().name, place_of({owners_.at(node), 0}));
       if (is_leaf(*node) || node->op == op_view) continue;
-      const Choice choice = choose_kernel(*node, options_.device);
-      if (!choice.kernel) {
-        refusals += fmt::format("\n  {} ({}:{}): {}", node->name, node->location.file_name(), node->location.line,
-                                choice.refusal.reason);
-        continue;
-      }
-      PlannedNode planned{owners_.at(node), choice.kernel, {}, {}};
+      const Chosen& chosen = chosen_.at(node);
+      PlannedNode planned{owners_.at(node), chosen.kernel, chosen.gpu, {}, {}, {}};
       for (const Tensor& in : node->inputs) planned.in.push_back(place_of(in));
       for (size_t i = 0; i < node->outputs.size(); ++i)
         planned.out.push_back(place_of({owners_.at(node), static_cast<int>(i)}));
+      if (chosen.has_scratch) {
+        planned.scratch.offset = input_bytes_ + memory.offsets[chosen.scratch];
+        planned.scratch.view.shape = {lifetimes_[chosen.scratch].bytes};
+      }
       if (is_tapped(*node))
         plan.taps.push_back(
             {node->name, fmt::format("{}:{}", node->location.file_name(), node->location.line), planned.out[0]});
       plan.waves[static_cast<size_t>(wave_.at(node))].push_back(std::move(planned));
     }
-    if (!refusals.empty())
-      throw_error(Exit::device, "{} can't run this model; no kernel for:{}", name(options_.device), refusals);
   }
 
   const PlanOptions& options_;
@@ -217,6 +267,8 @@ class Planner {
   std::unordered_map<const Node*, int> wave_;
   std::unordered_map<Key, Storage, KeyHash> storages_;
   std::vector<Lifetime> lifetimes_;
+  std::unordered_map<const Node*, Chosen> chosen_;
+  int64_t input_bytes_ = 0;
   int wave_count_ = 0;
 };
 

@@ -5,14 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "ops/gpu_kernel.hpp"
 #include "ops/kernel.hpp"
+#include "runtime/target.hpp"
 #include "runtime/weights.hpp"
 
 namespace consonant {
 
 struct PlanOptions {
-  DeviceKind device = DeviceKind::cpu;
-  bool small_activations = false;  // 8-bit activations in products with quantised weights
+  Target device;
+  // Products with quantised weights may round their activations: to 8 bits on the processor, to float16 on an
+  // accelerator.
+  bool small_activations = false;
   std::vector<std::string> taps;   // globs of the names of nodes whose values are kept for an observer
   const WeightStore* weights = nullptr;
   std::function<View(const StateAttr&)> states;  // where the states live
@@ -27,8 +31,10 @@ struct Place {
 
 struct PlannedNode {
   std::shared_ptr<Node> node;
-  const Kernel* kernel;
+  const Kernel* kernel = nullptr;         // the processor's
+  const GpuKernel* gpu_kernel = nullptr;  // or an accelerator's
   std::vector<Place> in, out;
+  Place scratch;  // of the accelerator's kernel
 };
 
 // Nodes of one wave don't depend on each other: their chunks run together.
@@ -41,7 +47,9 @@ struct Plan {
     Place place;
   };
   std::vector<Tap> taps;
+  int64_t input_bytes = 0;  // the first of the arena's: all inputs, one after another
   int64_t arena_bytes = 0;
+  Target device;
 };
 
 // Binds one kernel to every node and assigns memory, or throws Error(Exit::device) with the full list of nodes that no

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/program.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -8,12 +10,29 @@
 
 namespace consonant {
 
-Program::Program(Plan plan) : plan_(std::move(plan)), arena_(plan_.arena_bytes) {
+namespace {
+
+// Steps of up to so many tokens are captured once their sizes come again: those of a prompt seldom do.
+constexpr int64_t captured_tokens = 16;
+
+}  // namespace
+
+Program::Program(Plan plan)
+    : plan_(std::move(plan)), device_(plan_.device.accelerator.get()), arena_(plan_.arena_bytes, device_) {
   arena_.prefer_huge_pages();
   for (const auto& wave : plan_.waves) {
     auto& steps = waves_.emplace_back();
     for (const PlannedNode& planned : wave) steps.push_back({&planned, {}, {}, {}, {}});
   }
+  if (!device_) return;
+  staging_ = PinnedBuffer(plan_.input_bytes, *device_);
+  std::memset(staging_.data(), 0, static_cast<size_t>(staging_.size()));
+  fetched_outputs_.resize(plan_.outputs.size());
+  fetched_taps_.resize(plan_.taps.size());
+}
+
+Program::~Program() {
+  if (device_) device_->name_nodes(nullptr, nullptr);
 }
 
 View Program::resolve(const Place& place) const {
@@ -22,6 +41,14 @@ View Program::resolve(const Place& place) const {
   if (view.shape.axis() == Axis::token) view.shape = view.shape.with_lead(tokens_, Axis::token);
   if (view.shape.axis() == Axis::wanted) view.shape = view.shape.with_lead(wanted_, Axis::wanted);
   return view;
+}
+
+View Program::output(size_t index) const {
+  return device_ ? fetch(plan_.outputs[index], fetched_outputs_[index]) : resolve(plan_.outputs[index]);
+}
+
+View Program::tap(size_t index) const {
+  return device_ ? fetch(plan_.taps[index].place, fetched_taps_[index]) : resolve(plan_.taps[index].place);
 }
 
 void Program::feed_named(const Batch& batch, const std::string& name, const View& capacity, const View& to) const {
@@ -41,7 +68,8 @@ void Program::feed(const Batch& batch) {
   const bool resized = tokens != tokens_ || wanted != wanted_;
   tokens_ = wanted_ = -1;  // a batch that is refused halfway leaves no sizes behind that the views don't have
   for (const auto& [name, place] : plan_.inputs) {
-    const View view = resolve(place);
+    View view = resolve(place);
+    if (device_) view.data = staging_.data() + place.offset;
     const auto fill = [&](const std::vector<int32_t>& from) {
       if (static_cast<int64_t>(from.size()) > place.view.shape.count())
         throw_error(Exit::failed, "{} numbers for the input {} {}", from.size(), name, to_string(place.view.shape));
@@ -66,7 +94,10 @@ void Program::feed(const Batch& batch) {
     }
   }
   tokens_ = tokens, wanted_ = wanted;
-  if (!resized) return;
+  if (resized) set_views();
+}
+
+void Program::set_views() {
   for (auto& wave : waves_)
     for (Step& step : wave) {
       step.in.clear(), step.out.clear();
@@ -76,16 +107,56 @@ void Program::feed(const Batch& batch) {
     }
 }
 
-void Program::run(const Batch& batch, ThreadPool& pool) {
+void Program::begin(const Batch& batch) {
   if (batch.tokens.size() != batch.positions.size() || batch.tokens.size() != batch.sequences.size())
     throw_error(Exit::failed, "a batch of {} tokens, {} positions and {} sequence numbers", batch.tokens.size(),
                 batch.positions.size(), batch.sequences.size());
+  if (device_) {
+    if (waited_ < runs_) device_->wait();  // the inputs of the last step may be on their way still
+    waited_ = runs_++;
+    device_->name_nodes(this, [](const void* program, uint32_t number) {
+      return static_cast<const Program*>(program)->describe(number);
+    });
+  }
   feed(batch);
-  scratch_.resize(std::max(scratch_.size(), static_cast<size_t>(pool.threads())));
+}
+
+void Program::run(const Batch& batch, ThreadPool& pool) {
+  begin(batch);
+  if (device_) return run_queued();
   for (auto& wave : waves_) run_wave(wave, pool);
 }
 
-void Program::run_wave(std::vector<Step>& wave, ThreadPool& pool) {
+void Program::run_observed(const Batch& batch, ThreadPool& pool, const Observer& seen) {
+  begin(batch);
+  if (device_) device_->upload(arena_.data(), staging_.data(), plan_.input_bytes);
+  uint32_t number = 0;
+  for (auto& wave : waves_)
+    for (Step& step : wave) {
+      if (!device_) {
+        run_wave({&step, 1}, pool);
+        seen(*step.planned, step.out);
+        continue;
+      }
+      launch_node(step, ++number);
+      std::vector<PinnedBuffer> copies;
+      std::vector<View> outputs;
+      for (const View& out : step.out) {
+        copies.emplace_back(extent(out), *device_);
+        device_->download(copies.back().data(), out.data, extent(out));
+        outputs.push_back(out);
+        outputs.back().data = copies.back().data();
+      }
+      device_->wait();
+      if (!seen(*step.planned, outputs)) continue;
+      for (size_t i = 0; i < outputs.size(); ++i) device_->upload(step.out[i].data, outputs[i].data, extent(outputs[i]));
+      device_->wait();
+    }
+  if (device_) waited_ = runs_;
+}
+
+void Program::run_wave(std::span<Step> wave, ThreadPool& pool) {
+  scratch_.resize(std::max(scratch_.size(), static_cast<size_t>(pool.threads())));
   int64_t chunks = 0, scratch = 0;
   for (Step& step : wave) {
     step.work = step.planned->kernel->work(step.args);
@@ -103,6 +174,67 @@ void Program::run_wave(std::vector<Step>& wave, ThreadPool& pool) {
       chunk -= step.work.chunks;
     }
   });
+}
+
+// ---- on an accelerator
+
+void Program::run_queued() {
+  Launches& known = launches_[{tokens_, wanted_}];
+  if (known.captured) return device_->launch(*known.captured);
+  if (tokens_ > captured_tokens || known.times++ == 0) return launch_nodes();
+  device_->begin_capture();
+  try {
+    launch_nodes();
+  } catch (...) {
+    device_->drop_capture();
+    throw;
+  }
+  known.captured = device_->end_capture();
+  device_->launch(*known.captured);
+}
+
+void Program::launch_nodes() {
+  device_->upload(arena_.data(), staging_.data(), plan_.input_bytes);
+  uint32_t number = 0;
+  for (auto& wave : waves_)
+    for (Step& step : wave) launch_node(step, ++number);
+}
+
+void Program::launch_node(Step& step, uint32_t number) {
+  device_->at_node(number);
+  step.planned->gpu_kernel->launch(step.args, *device_, arena_.data() + step.planned->scratch.offset);
+  device_->at_node(0);
+}
+
+std::string Program::describe(uint32_t number) const {
+  for (const auto& wave : waves_) {
+    if (number > wave.size()) {
+      number -= static_cast<uint32_t>(wave.size());
+      continue;
+    }
+    const Step& step = wave[number - 1];
+    const Node& node = *step.planned->node;
+    std::string text = fmt::format("{} ({}:{}), kernel {}:", node.name, node.location.file_name(), node.location.line,
+                                   step.planned->gpu_kernel->name);
+    for (const View& in : step.in) text += fmt::format(" {}{}", name(in.type), to_string(in.shape));
+    text += " ->";
+    for (const View& out : step.out) text += fmt::format(" {}{}", name(out.type), to_string(out.shape));
+    return text;
+  }
+  return {};
+}
+
+View Program::fetch(const Place& place, Fetched& fetched) const {
+  View view = resolve(place);
+  const int64_t bytes = extent(view);
+  if (fetched.run != runs_) {
+    if (fetched.copy.size() < bytes) fetched.copy = PinnedBuffer(bytes, *device_);
+    device_->download(fetched.copy.data(), view.data, bytes);
+    device_->wait();
+    waited_ = fetched.run = runs_;
+  }
+  view.data = fetched.copy.data();
+  return view;
 }
 
 }  // namespace consonant

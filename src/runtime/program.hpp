@@ -1,27 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/threads.hpp"
+#include "device/accelerator.hpp"
 #include "device/device.hpp"
 #include "runtime/batch.hpp"
 #include "runtime/plan.hpp"
 
 namespace consonant {
 
-// A planned graph with its memory, run a step at a time.
+// A planned graph with its memory, run a step at a time. Not movable: a device may be told where its nodes' names are.
 class Program {
  public:
   explicit Program(Plan plan);
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program();
 
-  // Runs one step. The batch must fit the capacities that the graph was built for.
+  // Runs one step; on an accelerator it is only queued. The batch must fit the capacities that the graph was built for.
   void run(const Batch& batch, ThreadPool& pool);
 
-  // Of the step that ran last; valid until the next.
-  View output(size_t index) const { return resolve(plan_.outputs[index]); }
-  View tap(size_t index) const { return resolve(plan_.taps[index].place); }
+  // The same, a node at a time; `seen` gets each node's outputs in the host's memory, states whole. What it returns true
+  // for is taken back: later nodes read the outputs as `seen` left them.
+  using Observer = std::function<bool(const PlannedNode& planned, std::span<const View> outputs)>;
+  void run_observed(const Batch& batch, ThreadPool& pool, const Observer& seen);
+
+  // Of the step that ran last, in the host's memory; valid until the next. On an accelerator this is where the caller waits.
+  View output(size_t index) const;
+  View tap(size_t index) const;
 
   const Plan& plan() const { return plan_; }
   int64_t arena_bytes() const { return arena_.size(); }
@@ -33,17 +47,41 @@ class Program {
     Args args;
     Work work;
   };
+  // A copy of an accelerator's value.
+  struct Fetched {
+    PinnedBuffer copy;
+    int64_t run = -1;  // that it is of
+  };
 
+  void begin(const Batch& batch);
   void feed(const Batch& batch);
   void feed_named(const Batch& batch, const std::string& name, const View& capacity, const View& to) const;
-  void run_wave(std::vector<Step>& wave, ThreadPool& pool);
+  void set_views();
+  void run_wave(std::span<Step> wave, ThreadPool& pool);
+  void run_queued();
+  void launch_nodes();
+  void launch_node(Step& step, uint32_t number);
+  std::string describe(uint32_t number) const;
   View resolve(const Place& place) const;
+  View fetch(const Place& place, Fetched& fetched) const;
 
   Plan plan_;
+  Accelerator* device_;
   Buffer arena_;
   std::vector<std::vector<Step>> waves_;
   int64_t tokens_ = -1, wanted_ = -1;  // of the step that the views are set for
   std::vector<Buffer> scratch_;        // one a thread
+
+  // Of an accelerator.
+  PinnedBuffer staging_;  // the inputs on their way
+  struct Launches {
+    int times = 0;
+    std::unique_ptr<Captured> captured;
+  };
+  std::map<std::pair<int64_t, int64_t>, Launches> launches_;  // by numbers of tokens and of wanted rows
+  int64_t runs_ = 0;
+  mutable int64_t waited_ = 0;  // runs that are known to be over
+  mutable std::vector<Fetched> fetched_outputs_, fetched_taps_;
 };
 
 }  // namespace consonant

@@ -28,17 +28,25 @@ PackedShape packed_shape_of(const WeightSource& source) {
   return packed_shape(source.type, columns == 0 ? 0 : element_count(source.sizes) / columns, columns);
 }
 
-int64_t device_bytes(const WeightSource& source, DeviceKind device) {
-  if (is_vector(source)) return round_up(element_count(source.sizes) * 4 + slack, 64);
-  return device == DeviceKind::reference ? 0 : round_up(packed_shape_of(source).bytes() + slack, 64);
+// Accelerators have plain matrices row by row, as their kernels read them.
+bool is_packed(const WeightSource& source, DeviceKind device) {
+  return !is_vector(source) && device != DeviceKind::reference && (!is_accelerator(device) || is_quantized(source.type));
 }
 
-View vector_view(const WeightSource& source, const HostTensor& tensor, std::byte* to) {
-  const int64_t n = element_count(source.sizes);
-  decode_row(source.type, tensor.bytes.data(), reinterpret_cast<float*>(to), n);
-  const Output out = dense(DType::f32, shape_of(source.sizes));
-  return {to, DType::f32, out.shape, out.strides, Layout::plain};
+int64_t plain_bytes(const WeightSource& source) {
+  const int64_t columns = source.sizes.back();
+  return checked_mul(row_bytes(source.type, columns), columns == 0 ? 0 : element_count(source.sizes) / columns);
 }
+
+int64_t device_bytes(const WeightSource& source, DeviceKind device) {
+  const int64_t aligned = is_accelerator(device) ? 256 : 64;
+  if (is_vector(source)) return round_up(element_count(source.sizes) * 4 + slack, aligned);
+  if (device == DeviceKind::reference) return 0;
+  const int64_t bytes = is_packed(source, device) ? packed_shape_of(source).bytes() : plain_bytes(source);
+  return round_up(checked_add(bytes, slack), aligned);
+}
+
+constexpr int64_t staging_bytes = int64_t{32} << 20;
 
 }  // namespace
 
@@ -48,38 +56,94 @@ int64_t WeightStore::bytes_needed(const std::vector<WeightSource>& sources, Devi
   return bytes;
 }
 
-WeightStore::WeightStore(const std::vector<WeightSource>& sources, DeviceKind device, ThreadPool& pool)
-    : buffer_(bytes_needed(sources, device)), bytes_(buffer_.size()) {
-  buffer_.prefer_huge_pages();
-  int64_t offset = 0;
+WeightStore::WeightStore(const std::vector<WeightSource>& sources, const Target& device, ThreadPool& pool)
+    : device_(device), bytes_(bytes_needed(sources, device.kind)) {
+  Accelerator* accelerator = device.accelerator.get();
+  std::byte* to = nullptr;
+  if (accelerator && accelerator->info().unified) {
+    unified_ = PinnedBuffer(bytes_, *accelerator);
+    to = unified_.data();
+  } else {
+    buffer_ = Buffer(bytes_, accelerator);
+    buffer_.prefer_huge_pages();
+    to = buffer_.data();
+    if (accelerator) staging_ = PinnedBuffer(staging_bytes, *accelerator);
+  }
   for (const WeightSource& source : sources) {
-    HostTensor tensor = source.load();
-    std::byte* to = buffer_.data() + offset;
-    offset += device_bytes(source, device);
-    const Output out = dense(source.type, shape_of(source.sizes));
-    if (is_vector(source)) {
-      check_finite_scales(source.name, source.type, tensor.bytes, tensor.columns());
-      views_.push_back(vector_view(source, tensor, to));
-    } else if (device == DeviceKind::reference) {
-      check_finite_scales(source.name, source.type, tensor.bytes, tensor.columns());
-      views_.push_back(
-          {const_cast<std::byte*>(tensor.bytes.data()), source.type, out.shape, out.strides, Layout::plain});
-      kept_.push_back(std::move(tensor));
-      continue;
-    } else {
-      const PackedShape packed = packed_shape_of(source);
-      const int64_t row = row_bytes(source.type, packed.k),
-                    per_chunk = std::max<int64_t>(1, (int64_t{256} << 10) / (8 * row + 1));
-      pool.run(ceil_div(packed.groups(), per_chunk), [&](int64_t chunk, int) {
-        const int64_t first = chunk * per_chunk, last = std::min(packed.groups(), first + per_chunk);
-        const std::byte* from = tensor.bytes.data() + first * 8 * row;
-        const int64_t rows = std::min(packed.rows, last * 8) - first * 8;
-        check_finite_scales(source.name, source.type, {from, static_cast<size_t>(rows * row)}, packed.k);
-        pack_groups(packed, tensor.bytes.data(), to, first, last);
-        source.release({from, static_cast<size_t>(rows * row)});
-      });
-      views_.push_back({to, source.type, out.shape, out.strides, Layout::rows8});
+    load(source, to, pool);
+    to += device_bytes(source, device.kind);
+  }
+  staging_ = {};
+}
+
+// Bytes of the host to their place on the device; those in `staging_` must stay until the next call.
+void WeightStore::send(std::byte* to, std::span<const std::byte> bytes) {
+  const auto size = static_cast<int64_t>(bytes.size());
+  if (staging_.data()) {
+    device_.accelerator->upload(to, bytes.data(), size);
+    device_.accelerator->wait();
+  } else if (to != bytes.data()) {
+    std::memcpy(to, bytes.data(), bytes.size());
+  }
+}
+
+void WeightStore::load(const WeightSource& source, std::byte* to, ThreadPool& pool) {
+  HostTensor tensor = source.load();
+  const Shape shape = shape_of(source.sizes);
+  const auto note = [&](std::byte* data, DType type, Layout layout) {
+    const Output out = dense(type, shape);
+    views_.push_back({data, type, shape, out.strides, layout});
+  };
+  if (is_vector(source)) {
+    check_finite_scales(source.name, source.type, tensor.bytes, tensor.columns());
+    std::vector<float> numbers(static_cast<size_t>(element_count(source.sizes)));
+    decode_row(source.type, tensor.bytes.data(), numbers.data(), element_count(source.sizes));
+    const auto bytes = std::as_bytes(std::span(numbers));
+    for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(staging_bytes)) {
+      auto part = bytes.subspan(at, std::min(bytes.size() - at, static_cast<size_t>(staging_bytes)));
+      if (staging_.data()) {
+        std::copy(part.begin(), part.end(), staging_.data());
+        part = {staging_.data(), part.size()};
+      }
+      send(to + at, part);
     }
+    note(to, DType::f32, Layout::plain);
+  } else if (device_.kind == DeviceKind::reference) {
+    check_finite_scales(source.name, source.type, tensor.bytes, tensor.columns());
+    note(const_cast<std::byte*>(tensor.bytes.data()), source.type, Layout::plain);
+    kept_.push_back(std::move(tensor));
+  } else {
+    load_matrix(source, tensor, to, pool);
+    note(to, source.type, is_packed(source, device_.kind) ? Layout::rows8 : Layout::plain);
+  }
+}
+
+// Groups of eight rows, packed or as they are; on their way to another memory, as many at a time as the staging has room
+// for.
+void WeightStore::load_matrix(const WeightSource& source, const HostTensor& tensor, std::byte* to, ThreadPool& pool) {
+  const PackedShape packed = packed_shape_of(source);
+  const bool repack = is_packed(source, device_.kind);
+  const int64_t row = row_bytes(source.type, packed.k), group = repack ? packed.group_bytes : 8 * row;
+  const int64_t per_chunk = std::max<int64_t>(1, (int64_t{256} << 10) / (8 * row + 1));
+  if (staging_.data() && group > staging_.size()) staging_ = PinnedBuffer(group, *device_.accelerator);
+  const int64_t at_once = staging_.data() ? staging_.size() / std::max<int64_t>(group, 1) : packed.groups();
+  for (int64_t begin = 0; begin < packed.groups(); begin += at_once) {
+    const int64_t end = std::min(packed.groups(), begin + at_once);
+    std::byte* target = staging_.data() ? staging_.data() : to + begin * group;
+    const auto rows_of = [&](int64_t first, int64_t last) { return std::min(packed.rows, last * 8) - first * 8; };
+    pool.run(ceil_div(end - begin, per_chunk), [&](int64_t chunk, int) {
+      const int64_t first = begin + chunk * per_chunk, last = std::min(end, first + per_chunk);
+      const std::byte* from = tensor.bytes.data() + first * 8 * row;
+      const auto bytes = static_cast<size_t>(rows_of(first, last) * row);
+      check_finite_scales(source.name, source.type, {from, bytes}, packed.k);
+      if (repack)
+        pack_groups(packed, tensor.bytes.data(), target - begin * group, first, last);
+      else
+        std::copy_n(from, bytes, target + (first - begin) * group);
+      source.release({from, bytes});
+    });
+    const int64_t bytes = repack ? (end - begin) * group : rows_of(begin, end) * row;
+    send(to + begin * group, {target, static_cast<size_t>(bytes)});
   }
 }
 

@@ -9,6 +9,7 @@
 #include "base/threads.hpp"
 #include "device/device.hpp"
 #include "ops/kernel.hpp"
+#include "runtime/target.hpp"
 #include "tensor/host_tensor.hpp"
 
 namespace consonant {
@@ -24,11 +25,12 @@ struct WeightSource {
 
 // The weights of a model in a device's memory, each in the layout that the device's kernels read. Vectors are float32
 // everywhere. On the CPU matrices are repacked (Layout::rows8) and the file's pages are given back as they are, so they
-// don't stay twice; the reference device reads the file's bytes as they lie.
+// don't stay twice; the reference device reads the file's bytes as they lie. Accelerators have quantised matrices repacked
+// too and others as in the file; where their memory is the host's, the weights are packed right into it.
 class WeightStore {
  public:
   // Bad input for weights whose scales are NaN or infinite.
-  WeightStore(const std::vector<WeightSource>& sources, DeviceKind device, ThreadPool& pool);
+  WeightStore(const std::vector<WeightSource>& sources, const Target& device, ThreadPool& pool);
 
   const View& view(int index) const { return views_[static_cast<size_t>(index)]; }
   int64_t bytes() const { return bytes_; }
@@ -37,9 +39,16 @@ class WeightStore {
   static int64_t bytes_needed(const std::vector<WeightSource>& sources, DeviceKind device);
 
  private:
+  void load(const WeightSource& source, std::byte* to, ThreadPool& pool);
+  void send(std::byte* to, std::span<const std::byte> bytes);
+  void load_matrix(const WeightSource& source, const HostTensor& tensor, std::byte* to, ThreadPool& pool);
+
+  Target device_;
   std::vector<View> views_;
   std::vector<HostTensor> kept_;
   Buffer buffer_;
+  PinnedBuffer unified_;  // instead of buffer_ where the device's memory is the host's
+  PinnedBuffer staging_;  // for what is on its way to another memory
   int64_t bytes_ = 0;
 };
 

@@ -50,7 +50,7 @@ GPU_FN int64_t block() { return current->at().x; }
 GPU_FN int64_t block_y() { return current->at().y; }
 GPU_FN int64_t block_z() { return current->at().z; }
 GPU_FN int64_t blocks() { return current->grid().x; }
-GPU_FN int thread() { return current->thread(); }
+GPU_FN int thread() { return current->turn().thread; }
 GPU_FN int threads() { return current->threads(); }
 GPU_FN int lane() { return thread() % lane_width; }
 GPU_FN int warp() { return thread() / lane_width; }
@@ -138,20 +138,22 @@ GPU_FN int dot4(int a, int b, int c) {
 
 GPU_FN void wait_for_inputs() {}  // launches run one after the other
 
-// Queues a launch on the device; an error if it can't be launched.
+// Queues a launch; an error if it's beyond the device's limits.
 void queue_work(Accelerator& device, Work work);
 std::string kernel_name(const char* pretty_function);
 
 template <auto F>
-std::string kernel_name() {
-  return kernel_name(__PRETTY_FUNCTION__);
+std::string_view kernel_name() {
+  static const std::string name = kernel_name(__PRETTY_FUNCTION__);
+  return name;
 }
 
 template <auto F, int Threads, bool Early = false, class... Args>
 void launch(Accelerator& device, Grid grid, int64_t shared, Args... args) {
+  static_assert(((std::is_trivially_copyable_v<Args> && !std::is_pointer_v<Args>)&&...), "values, and memory as a Ptr");
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   device.count_launch();
-  queue_work(device, {kernel_name<F>(), grid, Threads, shared, [=] { F(args...); }, device.progress()});
+  queue_work(device, {kernel_name<F>(), grid, Threads, shared, [=] { F(args...); }, device.progress().node});
 }
 
 template <auto F, int Threads, class... Args>
@@ -159,10 +161,14 @@ void launch_early(Accelerator& device, Grid grid, int64_t shared, Args... args) 
   launch<F, Threads, true>(device, grid, shared, args...);
 }
 
+// An error if it isn't memory of a device, all of it.
 template <class T>
 Ptr<T> pointer(std::byte* data, int64_t bytes) {
+  const GlobalMemory* const memory = bytes > 0 ? find_memory(data, bytes) : nullptr;
+  if (bytes > 0 && !memory)
+    throw_error(Exit::failed, "a kernel's argument of {} bytes isn't memory of the device", bytes);
   const auto at = reinterpret_cast<uintptr_t>(data);
-  return {at, at, at + static_cast<uintptr_t>(bytes), bytes > 0 ? find_memory(data, bytes) : nullptr};
+  return {at, at, at + static_cast<uintptr_t>(bytes), memory};
 }
 
 }  // namespace consonant::GPU_BUILD::gpu

@@ -9,9 +9,9 @@
 
 namespace consonant::GPU_BUILD::gpu {
 
-// Throws: an access of `bytes` at `at`, of the memory from `begin` to `end`.
+// Throws: `bytes` at `at` aren't all between `begin` and `end`, or aren't aligned, or it's a null pointer.
 [[noreturn]] void bad_access(uintptr_t at, int64_t bytes, int64_t alignment, uintptr_t begin, uintptr_t end,
-                             const char* space);
+                             const char* name);
 
 template <class T, class Space>
 class Ref;
@@ -39,7 +39,7 @@ class Pointer {
     const uintptr_t at = at_ + static_cast<uintptr_t>(i) * sizeof(T);
     if (at < begin_ || at > end_ || end_ - at < static_cast<uintptr_t>(bytes) ||
         at % static_cast<uintptr_t>(alignment) != 0)
-      bad_access(at, bytes, alignment, begin_, end_, Space::kind);
+      bad_access(at, bytes, alignment, begin_, end_, space_ ? space_->name : "an empty tensor");
     return reinterpret_cast<T*>(at);
   }
 

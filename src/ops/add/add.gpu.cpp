@@ -6,7 +6,7 @@ namespace consonant::GPU_BUILD {
 namespace {
 
 GPU_KERNEL void add(Rows<const float> a, Rows<const float> b, bool vector, Rows<float> y) {
-  for_elements(y.cols, [&](int64_t r, int64_t i) { y.row(r)[i] = a.row(r)[i] + b.row(vector ? 0 : r)[i]; });
+  for_elements(y.rows, y.cols, [&](int64_t r, int64_t i) { y.row(r)[i] = a.row(r)[i] + b.row(vector ? 0 : r)[i]; });
 }
 
 void launch(const Args& args, Accelerator& device, std::byte*) {

@@ -49,6 +49,13 @@ std::vector<OpCase> linear_cases() {
   for (const int64_t inputs : {1, 7, 31, 33, 1025}) cases.push_back(product({DType::f32, 5, 19, inputs}));
   for (const int64_t outputs : {1, 7, 9, 1027}) cases.push_back(product({DType::f16, 3, outputs, 48}));
   cases.push_back(product({DType::q4_k, 150, 9, 512}));
+  // More than a tile of rows and tokens, and k of several units a chain.
+  for (const DType type : {DType::q8_0, DType::q5_1, DType::q2_k, DType::q4_k, DType::q6_k})
+    cases.push_back(product({type, 70, 70, 2048}));
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    cases.push_back(product({type, 67, 66, 1024}));
+    cases.push_back(product({type, 18, 9, 1031}));
+  }
   for (const DType x : {DType::f32, DType::q8_x, DType::q16_x}) {
     cases.push_back(product({DType::q4_1, 0, 16, 64, x}));
     for (const bool bias : {false, true}) cases.push_back(product({DType::q8_0, 5, 27, 96, x, bias, !bias}));

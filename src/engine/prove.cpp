@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "consonant/verify.hpp"
+#include "engine/buckets.hpp"
+#include "engine/count_kernels.hpp"
+#include "engine/language_engine.hpp"
+#include "engine/recorded_speech.hpp"
+#include "engine/speech_engine.hpp"
+#include "engine/version.hpp"
+#include "verify/compare.hpp"
+#include "verify/lockstep.hpp"
+
+namespace consonant {
+
+namespace {
+
+// Whoever looks on stops when this ends.
+template <class Runner>
+struct Watching {
+  Runner& runner;
+  explicit Watching(Runner& runner) : runner(runner) {}
+  ~Watching() { runner.observe({}); }
+};
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+Agreement begin(const ModelInfo& info, const Target& device) {
+  Agreement result;
+  result.model = info.path, result.device = info.device, result.version = version;
+  if (device.accelerator) result.driver = device.accelerator->info().driver + ", " + device.accelerator->info().target;
+  return result;
+}
+
+// What both gave, twice each.
+struct Logits {
+  std::vector<float> reference, reference_again, device, device_again;
+};
+
+void judge_logits(Agreement& result, const Logits& logits, int64_t vocabulary, bool exact) {
+  result.positive_control =
+      same_bits(logits.reference, logits.reference_again) && same_bits(logits.device, logits.device_again);
+  result.least_cosine = exact ? 0.999999 : 0.9999;
+  const TensorDistance d = distance("logits", logits.reference, logits.device, vocabulary, result.least_cosine,
+                                    exact ? 1e-3 : 5e-2);
+  result.worst_cosine = d.cosine, result.max_abs = d.max_abs;
+  result.decisions = d.rows, result.disagreements = d.argmax_disagreements;
+  result.agree = result.positive_control && d.within_tolerance && d.argmax_disagreements == 0;
+}
+
+void judge_nodes(Agreement& result, const Lockstep& lockstep, const Lockstep& free) {
+  std::map<std::string, double> drift;
+  for (const NodeDifference& d : free.nodes()) drift[d.name] = d.error;
+  for (const NodeDifference& d : lockstep.nodes()) {
+    result.nodes.push_back({d.name, d.op, d.kernel, d.source, d.error, d.tolerance, drift[d.name], d.within()});
+    if (d.within() || !result.first_divergent_node.empty()) continue;
+    result.first_divergent_node = d.name, result.source = d.source;
+  }
+  result.not_compared = lockstep.not_compared();
+  result.agree = result.agree && result.first_divergent_node.empty();
+}
+
+// Both run the same step, first the reference.
+template <class Runner, class Step>
+void together(Runner& reference, Runner& device, Lockstep& lockstep, const Step& step) {
+  const Watching first(reference), second(device);
+  reference.observe(lockstep.reference());
+  step(reference);
+  device.observe(lockstep.device());
+  step(device);
+}
+
+// ---- language models
+
+struct Sequence {
+  Runner& runner;
+  const int id = runner.open();
+  explicit Sequence(Runner& runner) : runner(runner) {}
+  ~Sequence() { runner.close(id); }
+
+  std::span<const float> read(std::span<const int32_t> tokens) {
+    const Piece piece{id, tokens, true};
+    return runner.evaluate({&piece, 1});
+  }
+};
+
+std::vector<float> all_logits(Runner& runner, const std::vector<int32_t>& tokens) {
+  Sequence sequence(runner);
+  const auto logits = sequence.read(tokens);
+  return {logits.begin(), logits.end()};
+}
+
+// A step at a time, so that the reference's values of one step are all that is kept.
+void read_together(Runner& reference, Runner& device, const std::vector<int32_t>& tokens, Lockstep& lockstep) {
+  Sequence a(reference), b(device);
+  for (size_t at = 0; at < tokens.size(); at += static_cast<size_t>(most_tokens)) {
+    const auto part = std::span(tokens).subspan(at, std::min(tokens.size() - at, static_cast<size_t>(most_tokens)));
+    together(reference, device, lockstep, [&](Runner& runner) { (&runner == &reference ? a : b).read(part); });
+  }
+}
+
+}  // namespace
+
+Agreement prove(Engine& reference, Engine& device, const std::vector<int32_t>& tokens) {
+  if (tokens.empty()) bad_input("there are no tokens to evaluate");
+  LanguageEngine &a = language_engine(reference), &b = language_engine(device);
+  Agreement result = begin(b.info(), b.target());
+  result.kernels = count_kernels({&b.runner().plan()});
+  const Logits logits{all_logits(a.runner(), tokens), all_logits(a.runner(), tokens), all_logits(b.runner(), tokens),
+                      all_logits(b.runner(), tokens)};
+  judge_logits(result, logits, a.info().vocabulary, b.info().precision == "f32");
+  Lockstep lockstep(true), free(false);
+  read_together(a.runner(), b.runner(), tokens, lockstep);
+  read_together(a.runner(), b.runner(), tokens, free);
+  judge_nodes(result, lockstep, free);
+  return result;
+}
+
+Agreement prove(Transcriber& reference, Transcriber& device, AudioInput& audio, const SpeechRecordOptions& options) {
+  SpeechEngine &a = speech_engine(reference), &b = speech_engine(device);
+  Agreement result = begin(b.info(), b.runner().device());
+  result.kernels = count_kernels({&b.runner().encoder_plan(), &b.runner().decoder_plan()});
+  const std::vector<float> samples = first_window(audio, a.runner());
+  std::vector<int32_t> tokens = options.tokens;
+  if (tokens.empty()) tokens = a.greedy_tokens(OpenWindow(a.runner(), samples).id, options.transcribe);
+  const auto logits_of = [&](WhisperRunner& runner) { return hear_once(runner, samples, tokens).logits; };
+  const Logits logits{logits_of(a.runner()), logits_of(a.runner()), logits_of(b.runner()), logits_of(b.runner())};
+  judge_logits(result, logits, a.info().vocabulary, b.info().precision == "f32");
+  Lockstep lockstep(true), free(false);
+  for (Lockstep* way : {&lockstep, &free}) {
+    // The encoder first: the texts look at the window that each has of its own.
+    std::unique_ptr<OpenWindow> first, second;
+    together(a.runner(), b.runner(), *way, [&](WhisperRunner& runner) {
+      (&runner == &a.runner() ? first : second) = std::make_unique<OpenWindow>(runner, samples);
+    });
+    OpenText one(*first), two(*second);
+    together(a.runner(), b.runner(), *way, [&](WhisperRunner& runner) {
+      const WindowModel::Piece piece{(&runner == &a.runner() ? one : two).id, tokens,
+                                     static_cast<int64_t>(tokens.size())};
+      runner.evaluate({&piece, 1});
+    });
+  }
+  judge_nodes(result, lockstep, free);
+  return result;
+}
+
+}  // namespace consonant

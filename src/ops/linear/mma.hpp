@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Tensor cores (CUDA from compute capability 8.0 on; on the emulator what they do, for tests), pairs of halves in a
+// word, and copies to shared memory that run by themselves.
+#include "device/gpu.hpp"
+
+namespace consonant::GPU_BUILD::mma {
+
+#ifndef GPU_EMULATED
+
+GPU_FN uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t d;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
+GPU_FN uint32_t half2_mul(uint32_t a, uint32_t b) {
+  uint32_t d;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+GPU_FN uint32_t half2_sub(uint32_t a, uint32_t b) {
+  uint32_t d;
+  asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+GPU_FN uint32_t half2(float low, float high) {
+  uint32_t d;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
+}
+GPU_FN uint32_t bfloat2(float low, float high) {
+  uint32_t d;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
+}
+
+// The largest of a warp's, for every lane.
+GPU_FN uint32_t warp_max_bits(uint32_t x) { return __reduce_max_sync(0xFFFFFFFFu, x); }
+
+// Between a warp's accesses to shared memory that another lane of it wrote or will write.
+GPU_FN void warp_sync() { __syncwarp(); }
+
+// Starts a copy of 16 aligned bytes to shared memory; zeros if not `valid`.
+GPU_FN void copy16(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, bool valid = true) {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid ? 16 : 0) : "memory");
+}
+// The same for a word.
+GPU_FN void copy4(gpu::Shared<float> to, gpu::Ptr<const float> from) {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(from) : "memory");
+}
+// This thread's copies since the last call become a batch.
+GPU_FN void end_batch() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Until all of this thread's batches but the newest `Pending` are there.
+template <int Pending>
+GPU_FN void wait_for_batches() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
+// c [16, 8] += a [16, 16] b [16, 8]. With g = lane / 4 and t = lane % 4, a lane has of a the rows g and g + 8 at k of
+// 2 t, 2 t + 1 (words 0, 1) and at k of 2 t + 8, 2 t + 9 (words 2, 3), of b column g at the same k (b0 and b1), and of
+// c the rows g (0, 1) and g + 8 (2, 3) at columns 2 t and 2 t + 1.
+template <bool Bfloat>
+GPU_FN void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  if constexpr (Bfloat)
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+#else
+
+GPU_FN float half_of(uint32_t pair, int i) { return gpu::from_half(static_cast<uint16_t>(pair >> 16 * i)); }
+GPU_FN uint32_t half2(float low, float high) {
+  return gpu::half_bits(low) | static_cast<uint32_t>(gpu::half_bits(high)) << 16;
+}
+GPU_FN uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
+  return half2(half_of(a, 0) * half_of(b, 0) + half_of(c, 0), half_of(a, 1) * half_of(b, 1) + half_of(c, 1));
+}
+GPU_FN uint32_t half2_mul(uint32_t a, uint32_t b) {
+  return half2(half_of(a, 0) * half_of(b, 0), half_of(a, 1) * half_of(b, 1));
+}
+GPU_FN uint32_t half2_sub(uint32_t a, uint32_t b) {
+  return half2(half_of(a, 0) - half_of(b, 0), half_of(a, 1) - half_of(b, 1));
+}
+GPU_FN uint32_t bfloat_bits(float x) {
+  const uint32_t bits = gpu::to_bits(x);
+  return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+}
+GPU_FN uint32_t bfloat2(float low, float high) { return bfloat_bits(low) | bfloat_bits(high) << 16; }
+
+GPU_FN uint32_t warp_max_bits(uint32_t x) {
+  for (int mask = gpu::lane_width / 2; mask > 0; mask /= 2) {
+    const uint32_t other = gpu::shfl_xor(x, mask);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+GPU_FN void warp_sync() { gpu::shfl(0, 0); }
+
+GPU_FN void copy16(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, bool valid = true) {
+  gpu::store16(to, valid ? gpu::load16(from) : gpu::U4{0, 0, 0, 0});
+}
+GPU_FN void copy4(gpu::Shared<float> to, gpu::Ptr<const float> from) { *to = *from; }
+GPU_FN void end_batch() {}
+template <int Pending>
+GPU_FN void wait_for_batches() {}
+
+template <bool Bfloat>
+GPU_FN void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  const auto number = [](uint32_t pair, int i) -> double {
+    return Bfloat ? gpu::bfloat_from(static_cast<uint16_t>(pair >> 16 * i)) : half_of(pair, i);
+  };
+  const int g = gpu::lane() / 4, t = gpu::lane() % 4;
+  double sums[4] = {c[0], c[1], c[2], c[3]};
+  for (int i = 0; i < 4; ++i)      // the lane of a row that has the k
+    for (int h = 0; h < 2; ++h) {  // lower or upper k
+      const uint32_t rows[2] = {gpu::shfl(a[2 * h], 4 * g + i), gpu::shfl(a[2 * h + 1], 4 * g + i)};
+      const uint32_t b = h ? b1 : b0;
+      const uint32_t columns[2] = {gpu::shfl(b, 8 * t + i), gpu::shfl(b, 8 * t + 4 + i)};
+      for (int out = 0; out < 4; ++out)
+        for (int j = 0; j < 2; ++j) sums[out] += number(rows[out / 2], j) * number(columns[out % 2], j);
+    }
+  for (int out = 0; out < 4; ++out) c[out] = static_cast<float>(sums[out]);
+}
+
+#endif
+
+}  // namespace consonant::GPU_BUILD::mma

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A linear node for many tokens: bound by the tensor cores. A first launch makes the tokens' records once; then a block
+// makes a tile of rows by tokens, and walks along the columns by slices of 64, which copies bring to shared memory some
+// slices ahead. Weights stay packed there: a warp unpacks an operand in registers and multiplies it with all of its
+// tokens. Sums are those of mma_few.hpp, bit by bit: the same products in the same order.
+#include "ops/linear/mma_few.hpp"
+
+namespace consonant::GPU_BUILD::mma {
+
+constexpr int slice_blocks = 2, slice_bytes = slice_blocks * 64;  // of a record's part
+constexpr int unit_slices = unit_blocks / slice_blocks;
+
+// How a block's warps share its tile: `down` x `across` warps of 16 `down_each` rows x 8 `across_each` tokens.
+template <int Down, int DownEach, int Across, int AcrossEach>
+struct Tiling {
+  static constexpr int down = Down, down_each = DownEach, across = Across, across_each = AcrossEach;
+  static constexpr int rows = 16 * Down * DownEach, tokens = 8 * Across * AcrossEach;
+  static constexpr int threads = 32 * Down * Across, groups = rows / 8;
+};
+
+// A block's shared memory, in bytes: stages of slices, then two sets of what belongs to a unit.
+template <DType Type, class T>
+struct ManyMemory {
+  static constexpr BlockLayout layout = block_layout(Type);
+  static constexpr bool blocks = has_blocks(Type);
+  static constexpr int stages = 3;
+  static constexpr int base_bytes = blocks ? slice_blocks * static_cast<int>(layout.base_bytes()) : 0;  // of a group
+  static constexpr int upper_bytes = blocks ? slice_blocks * static_cast<int>(layout.upper_bytes()) : 0;
+  static constexpr int record = blocks ? static_cast<int>(layout.record_bytes()) : 0;
+  static constexpr int each_bytes = layout.super() ? 0 : slice_blocks * record;  // blocks' scales
+  static constexpr int upper_at = T::groups * base_bytes;
+  static constexpr int each_at = upper_at + T::groups * upper_bytes;
+  static constexpr int weight_bytes = blocks ? each_at + T::groups * each_bytes : T::rows * slice_bytes;
+  static constexpr int stage_bytes = weight_bytes + T::tokens * slice_bytes * parts<Type>;
+  // Minima of blocks are wanted when the unit ends, so the records of all its blocks stay.
+  static constexpr bool keep_records = layout.super() || layout.minimum();
+  static constexpr int group_record = layout.super() ? record : unit_blocks * record;
+  static constexpr int sums_at = keep_records ? T::groups * group_record : 0;
+  static constexpr int undo_at = sums_at + (layout.minimum() ? T::tokens * 64 : 0);
+  static constexpr int unit_bytes = undo_at + T::tokens * 4;
+  static constexpr int units_at = stages * stage_bytes;
+  static constexpr int end = units_at + 2 * unit_bytes;
+};
+
+// The tokens' records: [token][unit], and the powers that undo their scaling: [unit][token].
+struct Records {
+  gpu::Ptr<uint8_t> data;
+  gpu::Ptr<float> undo;
+  int tokens, units;
+};
+
+constexpr int record_warps = 8;
+
+template <DType Type, class Inputs>
+GPU_KERNEL void make_records(Inputs inputs, Records to) {
+  gpu::wait_for_inputs();
+  const int64_t i = gpu::block() * record_warps + gpu::warp();
+  if (i >= int64_t{to.tokens} * to.units) return;  // a whole warp
+  const int token = static_cast<int>(i / to.units), unit = static_cast<int>(i % to.units);
+  const float undo = make_record<Type>(inputs, token, unit, to.data + i * record_bytes<Type>);
+  if (gpu::lane() == 0) to.undo[int64_t{unit} * to.tokens + token] = undo;
+}
+
+// Where sixteen bytes of a row lie in a slice of 128 bytes: odd rows have their halves exchanged, so that eight lanes
+// that read two rows meet no bank twice.
+GPU_FN int swizzled(int row, int bytes) { return row * slice_bytes + (bytes ^ (row & 1) * 64); }
+
+// Copies of `count` chunks of 16 bytes, spread over the block's threads.
+template <int Threads, class F>
+GPU_FN void spread(int count, const F& copy) {
+  GPU_UNROLL
+  for (int i = gpu::thread(); i < count; i += Threads) copy(i);
+}
+
+template <DType Type, class T>
+struct ManyTile {
+  using Memory = ManyMemory<Type, T>;
+
+  const Matrix<Type>& w;
+  const Records& x;
+  gpu::Shared<uint8_t> shared;
+  int first_row, first_token;
+
+  GPU_FN int blocks() const { return (w.columns + 31) / 32; }
+  GPU_FN int slices() const { return (blocks() + slice_blocks - 1) / slice_blocks; }
+  GPU_FN gpu::Shared<uint8_t> stage(int i) const { return shared + i * Memory::stage_bytes; }
+  GPU_FN gpu::Shared<uint8_t> unit(int u) const { return shared + Memory::units_at + u % 2 * Memory::unit_bytes; }
+
+  // A plane of the groups: `each` bytes a group in shared memory, of which the first `bytes` are copied from `at` of
+  // the group.
+  GPU_FN void copy_groups(gpu::Shared<uint8_t> to, int each, int64_t at, int bytes) const {
+    const int chunks = each / 16;
+    spread<T::threads>(T::groups * chunks, [&](int i) {
+      const int in = i % chunks * 16;
+      int group = first_row / 8 + i / chunks;
+      if (group >= w.groups()) group = w.groups() - 1;
+      if (in < bytes) copy16(to + 16 * i, w.data + group * w.stride + at + in);
+    });
+  }
+
+  GPU_FN void request_weights(int slice, int to) const {
+    constexpr BlockLayout layout = block_layout(Type);
+    const auto at = stage(to);
+    const int64_t first = int64_t{slice} * slice_blocks;
+    if constexpr (Memory::blocks) {
+      const int64_t all = w.columns / 32;
+      const int here = all - first < slice_blocks ? static_cast<int>(all - first) : slice_blocks;
+      copy_groups(at, Memory::base_bytes, first * layout.base_bytes(), here * static_cast<int>(layout.base_bytes()));
+      if constexpr (layout.upper_bits != 0)
+        copy_groups(at + Memory::upper_at, Memory::upper_bytes, layout.upper_at(all) + first * layout.upper_bytes(),
+                    here * static_cast<int>(layout.upper_bytes()));
+      if constexpr (!layout.super())
+        copy_groups(at + Memory::each_at, Memory::each_bytes, layout.scales_at(all) + first * Memory::record,
+                    here * Memory::record);
+      if constexpr (Memory::keep_records)
+        if (slice % unit_slices == 0) {
+          const int u = slice / unit_slices;
+          copy_groups(unit(u), Memory::group_record,
+                      layout.scales_at(all) + layout.records(int64_t{u} * unit_blocks) * Memory::record,
+                      (layout.super() ? 1 : w.blocks_of(u)) * Memory::record);
+        }
+    } else {
+      spread<T::threads>(T::rows * 8, [&](int i) {
+        const int row = first_row + i / 8 < w.rows ? first_row + i / 8 : w.rows - 1;
+        const int64_t column = first * 32 + i % 8 * 8;
+        const bool valid = column < w.columns;
+        copy16(at + swizzled(i / 8, i % 8 * 16), w.data + row * w.stride + (valid ? 2 * column : 0), valid);
+      });
+    }
+  }
+
+  GPU_FN gpu::Ptr<const uint8_t> record(int token, int u) const {
+    if (token >= x.tokens) token = x.tokens - 1;
+    return x.data + (int64_t{token} * x.units + u) * record_bytes<Type>;
+  }
+
+  GPU_FN void request_inputs(int slice, int to) const {
+    const int u = slice / unit_slices, at = slice % unit_slices * slice_bytes;
+    GPU_UNROLL
+    for (int part = 0; part < parts<Type>; ++part) {
+      const auto tokens = stage(to) + Memory::weight_bytes + part * T::tokens * slice_bytes;
+      spread<T::threads>(T::tokens * 8, [&](int i) {
+        copy16(tokens + swizzled(i / 8, i % 8 * 16),
+               record(first_token + i / 8, u) + part * part_bytes + at + i % 8 * 16);
+      });
+    }
+    if (slice % unit_slices != 0) return;
+    if constexpr (block_layout(Type).minimum())
+      spread<T::threads>(T::tokens * 4, [&](int i) {
+        copy16(unit(u) + Memory::sums_at + 16 * i, record(first_token + i / 4, u) + part_bytes + i % 4 * 16);
+      });
+    const auto undo = gpu::cast<float>(unit(u) + Memory::undo_at);
+    for (int i = gpu::thread(); i < T::tokens; i += T::threads) {
+      const int token = first_token + i < x.tokens ? first_token + i : x.tokens - 1;
+      copy4(undo + i, x.undo + (int64_t{u} * x.tokens + token));
+    }
+  }
+};
+
+// What a warp holds: sums of this unit and of all units before it.
+template <class T>
+struct ManySums {
+  float unit[T::down_each][T::across_each][4];
+  float total[T::down_each][T::across_each][4];
+};
+
+// Adds the products of block b of a slice.
+template <DType Type, class T>
+GPU_FN void multiply_block(const ManyTile<Type, T>& tile, gpu::Shared<const uint8_t> stage, int u, int in_unit, int b,
+                           ManySums<T>& sums) {
+  using Memory = ManyMemory<Type, T>;
+  constexpr BlockLayout layout = block_layout(Type);
+  const int g = gpu::lane() / 4, t = gpu::lane() % 4;
+  const int down = gpu::warp() % T::down, across = gpu::warp() / T::down;
+  uint32_t first[T::down_each][4], second[T::down_each][4];
+  float factors[T::down_each][2];
+  GPU_UNROLL
+  for (int m = 0; m < T::down_each; ++m)
+    if constexpr (Memory::blocks) {
+      GPU_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        const int group = 2 * (down * T::down_each + m) + i;
+        const auto base = stage + group * Memory::base_bytes + b * static_cast<int>(layout.base_bytes());
+        const auto upper =
+            stage + Memory::upper_at + group * Memory::upper_bytes + b * static_cast<int>(layout.upper_bytes());
+        const auto records = layout.super() ? tile.unit(u) + group * Memory::group_record
+                                            : stage + Memory::each_at + group * Memory::each_bytes + b * Memory::record;
+        uint32_t row[4];
+        row_operands<Type>(gpu::cast<const uint32_t>(base), gpu::cast<const uint32_t>(upper), records, in_unit, g, t,
+                           row);
+        first[m][i] = row[0], first[m][2 + i] = row[1], second[m][i] = row[2], second[m][2 + i] = row[3];
+        if constexpr (!layout.super()) factors[m][i] = factor<Type>(records, g);
+      }
+    } else {
+      const int row = 16 * (down * T::down_each + m) + g;
+      const gpu::U4 up = gpu::load16(stage + swizzled(row, 64 * b + 16 * t));
+      const gpu::U4 low = gpu::load16(stage + swizzled(row + 8, 64 * b + 16 * t));
+      first[m][0] = up.x, first[m][1] = low.x, first[m][2] = up.y, first[m][3] = low.y;
+      second[m][0] = up.z, second[m][1] = low.z, second[m][2] = up.w, second[m][3] = low.w;
+    }
+  GPU_UNROLL
+  for (int n = 0; n < T::across_each; ++n) {
+    const int token = 8 * (across * T::across_each + n) + g;
+    const auto at = stage + Memory::weight_bytes + swizzled(token, 64 * b + 16 * t);
+    GPU_UNROLL
+    for (int part = 0; part < parts<Type>; ++part) {
+      const gpu::U4 x = gpu::load16(at + part * T::tokens * slice_bytes);
+      GPU_UNROLL
+      for (int m = 0; m < T::down_each; ++m) {
+        if constexpr (!Memory::blocks || layout.super()) {
+          multiply<Type == DType::bf16>(sums.unit[m][n], first[m], x.x, x.y);
+          multiply<Type == DType::bf16>(sums.unit[m][n], second[m], x.z, x.w);
+        } else {
+          float c[4] = {0, 0, 0, 0};
+          multiply<false>(c, first[m], x.x, x.y);
+          multiply<false>(c, second[m], x.z, x.w);
+          GPU_UNROLL
+          for (int i = 0; i < 4; ++i) sums.unit[m][n][i] = gpu::fma(factors[m][i / 2], c[i], sums.unit[m][n][i]);
+        }
+      }
+    }
+  }
+}
+
+// Adds a unit's sums to the totals.
+template <DType Type, class T>
+GPU_FN void end_unit(const ManyTile<Type, T>& tile, int u, ManySums<T>& sums) {
+  using Memory = ManyMemory<Type, T>;
+  const int g = gpu::lane() / 4, t = gpu::lane() % 4;
+  const int down = gpu::warp() % T::down, across = gpu::warp() / T::down;
+  const auto at = tile.unit(u);
+  const auto undo = gpu::cast<const float>(at + Memory::undo_at);
+  GPU_UNROLL
+  for (int m = 0; m < T::down_each; ++m) {
+    const auto records = at + 2 * (down * T::down_each + m) * Memory::group_record;
+    GPU_UNROLL
+    for (int n = 0; n < T::across_each; ++n) {
+      const int token = 8 * (across * T::across_each + n);
+      if constexpr (Memory::blocks)
+        finish_unit<Type>(records, records + Memory::group_record, at + Memory::sums_at + (token + g) * 64,
+                          tile.w.blocks_of(u), sums.unit[m][n]);
+      GPU_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        sums.total[m][n][i] = gpu::fma(sums.unit[m][n][i], undo[token + 2 * t + i % 2], sums.total[m][n][i]);
+        sums.unit[m][n][i] = 0;
+      }
+    }
+  }
+}
+
+template <DType Type, class T, class Outputs>
+GPU_FN void many_results(const ManyTile<Type, T>& tile, const Outputs& outputs, const ManySums<T>& sums) {
+  const int g = gpu::lane() / 4, t = gpu::lane() % 4;
+  const int down = gpu::warp() % T::down, across = gpu::warp() / T::down;
+  GPU_UNROLL
+  for (int n = 0; n < T::across_each; ++n) GPU_UNROLL
+  for (int m = 0; m < T::down_each; ++m) GPU_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const int row = tile.first_row + 16 * (down * T::down_each + m) + g + i / 2 * 8;
+    const int token = tile.first_token + 8 * (across * T::across_each + n) + 2 * t + i % 2;
+    if (row < tile.w.rows && token < tile.x.tokens) outputs.store(row, token, sums.total[m][n][i]);
+  }
+}
+
+template <DType Type, class T, class Outputs>
+GPU_KERNEL void many_tokens(Matrix<Type> w, Records x, int token_tiles, Outputs outputs) {
+  GPU_DYNAMIC_SHARED(uint8_t, shared);
+  using Memory = ManyMemory<Type, T>;
+  constexpr int stages = Memory::stages;
+  // Blocks that share their rows run together, so that the rows are read once.
+  const ManyTile<Type, T> tile = {w, x, shared, static_cast<int>(gpu::block() / token_tiles) * T::rows,
+                                  static_cast<int>(gpu::block() % token_tiles) * T::tokens};
+  const int blocks = tile.blocks(), slices = tile.slices();
+  for (int s = 0; s + 1 < stages; ++s)
+    if (s < slices) tile.request_weights(s, s);
+  gpu::wait_for_inputs();
+  for (int s = 0; s + 1 < stages; ++s) {
+    if (s < slices) tile.request_inputs(s, s);
+    end_batch();
+  }
+  ManySums<T> sums = {};
+  int stage = 0;
+  for (int slice = 0; slice < slices; ++slice) {
+    wait_for_batches<stages - 2>();
+    gpu::sync();  // the slice is there, and the stage of the one before it is free
+    if (slice + stages - 1 < slices) {
+      const int to = stage == 0 ? stages - 1 : stage - 1;
+      tile.request_weights(slice + stages - 1, to);
+      tile.request_inputs(slice + stages - 1, to);
+    }
+    end_batch();
+    const int u = slice / unit_slices;
+    GPU_UNROLL
+    for (int b = 0; b < slice_blocks; ++b)
+      if (slice * slice_blocks + b < blocks)
+        multiply_block(tile, tile.stage(stage), u, slice % unit_slices * slice_blocks + b, b, sums);
+    if (slice % unit_slices == unit_slices - 1 || slice == slices - 1) end_unit(tile, u, sums);
+    stage = stage + 1 < stages ? stage + 1 : 0;
+  }
+  many_results(tile, outputs, sums);
+}
+
+}  // namespace consonant::GPU_BUILD::mma
