@@ -7,7 +7,9 @@
 
 namespace consonant {
 
-// How a token is drawn from a row of logits; see decode/sampler.hpp for the stages.
+// How a token is drawn from a row of logits. The stages run in this order: logit bias, penalties, top-k, typical,
+// top-p, min-p, temperature, draw; each sees the renormalised distribution that the one before left, and does nothing
+// at its default.
 struct DrawOptions {
   float temperature = 0;  // 0: greedy
   int32_t top_k = 0;      // 0: off
