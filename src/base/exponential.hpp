@@ -8,8 +8,8 @@
 
 namespace consonant {
 
-// Exponential and logarithm made of additions, multiplications and divisions alone, so that they have the same bits on every
-// machine and in kernels, which no C library promises, and so that a loop over them vectorises.
+// Exponential and logarithm made of additions, multiplications and divisions alone, so that they have the same bits on
+// every machine and in kernels, which no C library promises, and so that a loop over them vectorises.
 
 // e^x for x <= 0, within 2e-7 of it, 0 below -87.
 // x = n ln 2 + r with |r| <= ln 2 / 2, and e^r is its Taylor polynomial of degree 7.
@@ -36,8 +36,8 @@ constexpr float exp_of_negative(float x) {
 }
 
 // ln x for finite x >= 1, within 1e-15 or a part in 1e15 of it.
-// x = m 2^e with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(s) with s = (m - 1) / (m + 1), by its Taylor polynomial of
-// degree 21: |s| is below 0.172.
+// x = m 2^e with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(s) with s = (m - 1) / (m + 1), by its Taylor polynomial
+// of degree 21: |s| is below 0.172.
 constexpr double log_of_large(double x) {
   const uint64_t bits = std::bit_cast<uint64_t>(x);
   int32_t e = int32_t(bits >> 52) - 1023;
