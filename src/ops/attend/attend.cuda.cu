@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on tensor cores (mma.sync m16n8k16: float16 times float16, summed in float32), for caches in float16.
 //
-// Many tokens: 64 rows (tokens by query heads of a KV head) of one sequence share a block, 16 a warp, which walks through
-// all they see. Bound by the multiplications: 512 tokens of 32 heads of 128 over their own positions are 4.3 GFLOP, 10 us
-// at half of an H200's peak. Few tokens: a token's heads are the rows, its splits are spread over blocks, and the warps
-// share a split. Bound by the bytes of keys and values (4.4 TB/s; 8 heads of 128 over 16,384 positions are 67 MB, 15 us).
+// Many tokens: 64 rows (tokens by query heads of a KV head) of one sequence share a block, 16 a warp, which walks
+// through all they see. Bound by the multiplications: 512 tokens of 32 heads of 128 over their own positions are 4.3
+// GFLOP, 10 us at half of an H200's peak. Few tokens: a token's heads are the rows, its splits are spread over blocks,
+// and the warps share a split. Bound by the bytes of keys and values (4.4 TB/s; 8 heads of 128 over 16,384 positions
+// are 67 MB, 15 us).
 //
-// Both give a row the same bits. A score, and a number of a split's partial, is one chain of products over 16 dimensions or
-// positions at a time, whichever warp has it; weights are summed over 32 positions at a time, then those four sums in
-// order. Where a row doesn't see, its weight is zero, and values that no row of the block sees are read as zeros. So a
-// value that isn't a finite number also reaches rows of earlier tokens in the same block.
+// Both give a row the same bits. A score, and a number of a split's partial, is one chain of products over 16
+// dimensions or positions at a time, whichever warp has it; weights are summed over 32 positions at a time, then those
+// four sums in order. Where a row doesn't see, its weight is zero, and values that no row of the block sees are read as
+// zeros. So a value that isn't a finite number also reaches rows of earlier tokens in the same block.
 #include "ops/attend/attend_gpu.hpp"
 #include "ops/kv_cache.hpp"
 #include "ops/work.hpp"
@@ -20,10 +21,10 @@ namespace {
 
 constexpr int block_threads = 128, warps = block_threads / 32;
 constexpr int warp_rows = 16, tile_rows = warps * warp_rows;
-constexpr int steps = split_positions / 16;          // products of 16 positions in a split
+constexpr int steps = split_positions / 16;  // products of 16 positions in a split
 constexpr int warp_positions = split_positions / warps;
-constexpr int chunk = 64;                            // columns of values whose partials a warp holds at a time
-constexpr int pad = 8;                               // so that eight rows' 16 bytes lie in different banks
+constexpr int chunk = 64;  // columns of values whose partials a warp holds at a time
+constexpr int pad = 8;     // so that eight rows' 16 bytes lie in different banks
 constexpr int key_stride = split_positions + pad;
 
 using Half = uint16_t;
@@ -34,8 +35,7 @@ __device__ __forceinline__ unsigned shared_address(const Half* p) {
 
 // Copies 16 bytes to shared memory when the hardware gets to it, or writes zeros.
 __device__ __forceinline__ void copy_soon(Half* to, const Half* from, bool zeros) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
-               "r"(zeros ? 0 : 16)
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(zeros ? 0 : 16)
                : "memory");
 }
 __device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
@@ -57,11 +57,12 @@ __device__ __forceinline__ void load_transposed(unsigned (&r)[4], const Half* p)
                : "memory");
 }
 
-// c [16][8] += a [16][16] b [16][8]. Of c a lane has columns 2 (lane % 4) and the next of rows lane / 4 and lane / 4 + 8.
+// c [16][8] += a [16][16] b [16][8]. Of c a lane has columns 2 (lane % 4) and the next of rows lane / 4 and lane / 4
+// + 8.
 __device__ __forceinline__ void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 __device__ __forceinline__ unsigned pack(float low, float high) {
   const __half2 both = __floats2half2_rn(low, high);
@@ -102,7 +103,9 @@ struct Places {
   __host__ __device__ int values() const { return keys() + dim * key_stride; }
   __host__ __device__ int weights() const { return values() + split_positions * value_stride(); }
   // With few tokens, also the weights that warps compute for each other.
-  __host__ __device__ int64_t bytes() const { return 2 * (weights() + (rows == warp_rows ? warp_rows * key_stride : 0)); }
+  __host__ __device__ int64_t bytes() const {
+    return 2 * (weights() + (rows == warp_rows ? warp_rows * key_stride : 0));
+  }
 };
 
 // Keys and values of one KV head of one sequence in shared memory, and the rows' queries.
@@ -117,7 +120,11 @@ struct Operands {
 
   __device__ __forceinline__ Operands(const Attention& attention, const CacheView<Half, 1>& k,
                                       const CacheView<Half, 1>& v, int rows, Half* memory)
-      : a(attention), keys(k), values(v), places{static_cast<int>(k.dim), static_cast<int>(v.dim), rows}, shared(memory) {}
+      : a(attention),
+        keys(k),
+        values(v),
+        places{static_cast<int>(k.dim), static_cast<int>(v.dim), rows},
+        shared(memory) {}
 
   __device__ __forceinline__ void start(const RowSet& rows) {
     set = rows, all = seen_by_any(a, rows), page_of = a.pages_of(rows.token);
@@ -216,94 +223,79 @@ __device__ __forceinline__ float soften(float (&c)[n][4], int first, int half, f
   return row_sum(sum);
 }
 
-// Many tokens. `width`: at least the values' columns.
+// Many tokens: 16 rows of a warp, of which a lane has two. `width`: at least the values' columns.
 template <int width>
-GPU_KERNEL void attend_whole(Attention a, CacheView<Half, 1> keys, CacheView<Half, 1> values, Cut cut) {
-  GPU_DYNAMIC_SHARED(Half, shared);
-  Operands x(a, keys, values, tile_rows, shared);
-  for_sequences(a, cut.rows(a, gpu::block()), [&](const RowSet& set) {
-    gpu::sync();  // the sequence before has been read
-    x.start(set);
-    const int row = gpu::warp() * warp_rows;
-    const bool idle = row >= set.rows();
-    Seen seen[2];
-    for (int h = 0; h < 2; ++h) {
-      const int r = row + gpu::lane() / 4 + 8 * h;
-      if (r < set.rows()) seen[h] = a.seen(set.token_of(r));
-    }
-    float total[width / 8][4] = {}, peak[2] = {-HUGE_VALF, -HUGE_VALF}, sum[2] = {};
-    const int64_t first = x.all.first_split(), end = x.all.end_split();
-    x.request_keys(first);
-    x.request_values(first);
-    for (int64_t split = first; split < end; ++split) {
-      unsigned weights[steps][4];
-      Merge next[2];
-      bool any[2];
-      wait_but_last();
-      gpu::sync();
-      if (!idle) {
-        float c[split_positions / 8][4] = {};
-        x.score(c, row, 0);
-        mask(c, seen, split * split_positions, a.scale);
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          const float most = greatest(c, h);
-          float parts[warps];
-#pragma unroll
-          for (int w = 0; w < warps; ++w) parts[w] = soften(c, w * warp_positions / 8, h, most);
-          any[h] = seen[h].last > split * split_positions && seen[h].first < (split + 1) * split_positions;
-          if (!any[h]) continue;
-          next[h] = merge(peak[h], most);
-          peak[h] = next[h].peak;
-          sum[h] = merged(sum[h], next[h], sum_of(parts));
-        }
-#pragma unroll
-        for (int s = 0; s < steps; ++s)
-#pragma unroll
-          for (int i = 0; i < 4; ++i) weights[s][i] = pack(c[2 * s + i / 2][i % 2 * 2], c[2 * s + i / 2][i % 2 * 2 + 1]);
-      }
-      gpu::sync();
-      if (split + 1 < end)
-        x.request_keys(split + 1);
-      else
-        end_copies();
-      wait_but_last();
-      gpu::sync();
-      if (!idle) {
-#pragma unroll
-        for (int at = 0; at < width; at += chunk) {
-          float c[chunk / 8][4] = {};
-#pragma unroll
-          for (int s = 0; s < steps; ++s)
-#pragma unroll
-            for (int t = 0; t < chunk / 8; t += 2) {
-              if (at + t * 8 >= x.places.value_dim) continue;
-              unsigned v[4];
-              load_transposed(v, x.value(s * 16, at + t * 8));
-              multiply(c[t], weights[s], v[0], v[1]);
-              multiply(c[t + 1], weights[s], v[2], v[3]);
-            }
-#pragma unroll
-          for (int t = 0; t < chunk / 8; ++t)
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-              float& sums = total[at / 8 + t][e];
-              sums = any[e / 2] ? merged(sums, next[e / 2], c[t][e]) : sums;
-            }
-        }
-      }
-      gpu::sync();
-      if (split + 1 < end)
-        x.request_values(split + 1);
-      else
-        end_copies();
-    }
-    wait_all();
+struct WarpRows {
+  const Operands& x;
+  int row;
+  Seen seen[2];
+  float total[width / 8][4] = {}, peak[2] = {-HUGE_VALF, -HUGE_VALF}, sum[2] = {};
+  // Of the split at hand: weights of 16 positions at a time, and how its partial is combined; not if a row sees none of
+  // it.
+  unsigned weights[steps][4];
+  Merge next[2];
+  bool any[2];
+
+  __device__ __forceinline__ explicit WarpRows(const Operands& operands) : x(operands), row(gpu::warp() * warp_rows) {
+    for (int h = 0; h < 2; ++h)
+      if (row_of(h) < x.set.rows()) seen[h] = x.a.seen(x.set.token_of(row_of(h)));
+  }
+  __device__ __forceinline__ int row_of(int half) const { return row + gpu::lane() / 4 + 8 * half; }
+  __device__ __forceinline__ bool idle() const { return row >= x.set.rows(); }
+
+  __device__ __forceinline__ void weigh(int64_t split) {
+    const int64_t start = split * split_positions;
+    float c[split_positions / 8][4] = {};
+    x.score(c, row, 0);
+    mask(c, seen, start, x.a.scale);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const int r = row + gpu::lane() / 4 + 8 * h;
-      if (r >= set.rows()) continue;
-      const auto y = a.y.row(set.token_of(r) * a.heads + set.head_of(r));
+      const float most = greatest(c, h);
+      float parts[warps];
+#pragma unroll
+      for (int w = 0; w < warps; ++w) parts[w] = soften(c, w * warp_positions / 8, h, most);
+      any[h] = seen[h].last > start && seen[h].first < start + split_positions;
+      if (!any[h]) continue;
+      next[h] = merge(peak[h], most);
+      peak[h] = next[h].peak;
+      sum[h] = merged(sum[h], next[h], sum_of(parts));
+    }
+#pragma unroll
+    for (int s = 0; s < steps; ++s)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) weights[s][i] = pack(c[2 * s + i / 2][i % 2 * 2], c[2 * s + i / 2][i % 2 * 2 + 1]);
+  }
+
+  __device__ __forceinline__ void mix() {
+#pragma unroll
+    for (int at = 0; at < width; at += chunk) {
+      float c[chunk / 8][4] = {};
+#pragma unroll
+      for (int s = 0; s < steps; ++s)
+#pragma unroll
+        for (int t = 0; t < chunk / 8; t += 2) {
+          if (at + t * 8 >= x.places.value_dim) continue;
+          unsigned v[4];
+          load_transposed(v, x.value(s * 16, at + t * 8));
+          multiply(c[t], weights[s], v[0], v[1]);
+          multiply(c[t + 1], weights[s], v[2], v[3]);
+        }
+#pragma unroll
+      for (int t = 0; t < chunk / 8; ++t)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          float& sums = total[at / 8 + t][e];
+          sums = any[e / 2] ? merged(sums, next[e / 2], c[t][e]) : sums;
+        }
+    }
+  }
+
+  __device__ __forceinline__ void finish() const {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int r = row_of(h);
+      if (r >= x.set.rows()) continue;
+      const auto y = x.a.y.row(x.set.token_of(r) * x.a.heads + x.set.head_of(r));
 #pragma unroll
       for (int t = 0; t < width / 8; ++t) {
         const int column = t * 8 + gpu::lane() % 4 * 2;
@@ -312,86 +304,145 @@ GPU_KERNEL void attend_whole(Attention a, CacheView<Half, 1> keys, CacheView<Hal
         y[column + 1] = total[t][2 * h + 1] / sum[h];
       }
     }
+  }
+};
+
+template <int width>
+GPU_KERNEL void attend_whole(Attention a, CacheView<Half, 1> keys, CacheView<Half, 1> values, Cut cut) {
+  GPU_DYNAMIC_SHARED(Half, shared);
+  Operands x(a, keys, values, tile_rows, shared);
+  for_sequences(a, cut.rows(a, gpu::block()), [&](const RowSet& set) {
+    gpu::sync();  // the sequence before has been read
+    x.start(set);
+    WarpRows<width> rows(x);
+    const int64_t first = x.all.first_split(), end = x.all.end_split();
+    x.request_keys(first);
+    x.request_values(first);
+    // While keys are read the values come in, and the next keys while values are read.
+    for (int64_t split = first; split < end; ++split) {
+      wait_but_last();
+      gpu::sync();
+      if (!rows.idle()) rows.weigh(split);
+      gpu::sync();
+      if (split + 1 < end)
+        x.request_keys(split + 1);
+      else
+        end_copies();
+      wait_but_last();
+      gpu::sync();
+      if (!rows.idle()) rows.mix();
+      gpu::sync();
+      if (split + 1 < end)
+        x.request_values(split + 1);
+      else
+        end_copies();
+    }
+    wait_all();
+    rows.finish();
   });
 }
 
-// Few tokens: 16 heads of one, and every n-th of its splits. A warp has 32 positions of the scores, and every fourth 16
-// columns of the values.
-GPU_KERNEL void attend_splits(Attention a, CacheView<Half, 1> keys, CacheView<Half, 1> values, Cut cut) {
-  GPU_DYNAMIC_SHARED(Half, shared);
-  GPU_SHARED(float, peaks, warps * warp_rows);
-  GPU_SHARED(float, sums, warps * warp_rows);
-  const RowSet set = cut.rows(a, gpu::block());
-  const Seen token = a.seen(set.token);
-  const int64_t first = token.first_split() + cut.split_block(a, gpu::block()), end = token.end_split();
-  if (first >= end) return;
-  Operands x(a, keys, values, warp_rows, shared);
-  x.start(set);
-  const Seen seen[2] = {token, token};
-  const int row = gpu::lane() / 4, position = gpu::warp() * warp_positions, rows = set.rows();
-  Half* const weights = shared + x.places.weights();
-  x.request_keys(first);
-  x.request_values(first);
-  for (int64_t split = first; split < end; split += cut.split_blocks) {
-    const int64_t at = (set.token * a.heads + set.head) * a.splits + split;  // of the first row
-    wait_but_last();
-    gpu::sync();
-    float c[warp_positions / 8][4] = {};
-    x.score(c, 0, position);
-    mask(c, seen, split * split_positions + position, a.scale);
+// Few tokens: up to 16 heads of one share all warps. A warp has 32 positions of the scores, and every fourth 16 columns
+// of the values.
+struct SharedRows {
+  const Operands& x;
+  float *peaks, *sums;  // [warp][row]
+  Half* weights;        // [row][position]
+  Seen seen[2];
+
+  static __device__ __forceinline__ int row_of(int half) { return gpu::lane() / 4 + 8 * half; }
+  static __device__ __forceinline__ int position() { return gpu::warp() * warp_positions; }
+
+  __device__ __forceinline__ void score(float (&c)[warp_positions / 8][4], int64_t split) const {
+    x.score(c, 0, position());
+    mask(c, seen, split * split_positions + position(), x.a.scale);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const float most = greatest(c, h);
-      if (gpu::lane() % 4 == 0) peaks[gpu::warp() * warp_rows + row + 8 * h] = most;
+      if (gpu::lane() % 4 == 0) peaks[gpu::warp() * warp_rows + row_of(h)] = most;
     }
-    gpu::sync();
-    if (split + cut.split_blocks < end)
-      x.request_keys(split + cut.split_blocks);
-    else
-      end_copies();
+  }
+
+  // `at`: of the first row's partial; each row's is `splits` further.
+  __device__ __forceinline__ void weigh(float (&c)[warp_positions / 8][4], int64_t at) const {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const int r = row + 8 * h;
+      const int r = row_of(h);
       float most = peaks[r];
 #pragma unroll
       for (int w = 1; w < warps; ++w) most = fmaxf(most, peaks[w * warp_rows + r]);
       const float sum = soften(c, 0, h, most);
       if (gpu::lane() % 4 == 0) sums[gpu::warp() * warp_rows + r] = sum;
-      if (gpu::lane() % 4 == 0 && gpu::warp() == 0 && r < rows) a.peaks[at + r * a.splits] = most;
+      if (gpu::lane() % 4 == 0 && gpu::warp() == 0 && r < x.set.rows()) x.a.peaks[at + r * x.a.splits] = most;
 #pragma unroll
       for (int t = 0; t < warp_positions / 8; ++t)
-        *reinterpret_cast<unsigned*>(weights + r * key_stride + position + t * 8 + gpu::lane() % 4 * 2) =
+        *reinterpret_cast<unsigned*>(weights + r * key_stride + position() + t * 8 + gpu::lane() % 4 * 2) =
             pack(c[t][2 * h], c[t][2 * h + 1]);
     }
-    wait_but_last();
-    gpu::sync();
-    if (gpu::thread() < rows) {
+  }
+
+  __device__ __forceinline__ void mix(int64_t at) const {
+    const int r = gpu::thread();
+    if (r < x.set.rows()) {
       float parts[warps];
 #pragma unroll
-      for (int w = 0; w < warps; ++w) parts[w] = sums[w * warp_rows + gpu::thread()];
-      a.sums[at + gpu::thread() * a.splits] = sum_of(parts);
+      for (int w = 0; w < warps; ++w) parts[w] = sums[w * warp_rows + r];
+      x.a.sums[at + r * x.a.splits] = sum_of(parts);
     }
     for (int column = gpu::warp() * 16; column < x.places.value_dim; column += warps * 16) {
-      float o[2][4] = {};
+      float c[2][4] = {};
 #pragma unroll
       for (int s = 0; s < steps; ++s) {
         unsigned w[4], v[4];
         load_matrices(w, weights + matrix_row() * key_stride + s * 16 + matrix_column());
         load_transposed(v, x.value(s * 16, column));
-        multiply(o[0], w, v[0], v[1]);
-        multiply(o[1], w, v[2], v[3]);
+        multiply(c[0], w, v[0], v[1]);
+        multiply(c[1], w, v[2], v[3]);
       }
 #pragma unroll
       for (int t = 0; t < 2; ++t)
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const int r = row + e / 2 * 8, i = column + t * 8 + gpu::lane() % 4 * 2 + e % 2;
-          if (r < rows) a.partials[(at + r * a.splits) * x.places.value_dim + i] = o[t][e];
+          const int64_t partial = at + row_of(e / 2) * x.a.splits;
+          const int i = column + t * 8 + gpu::lane() % 4 * 2 + e % 2;
+          if (row_of(e / 2) < x.set.rows()) x.a.partials[partial * x.places.value_dim + i] = c[t][e];
         }
     }
+  }
+};
+
+// A block has every n-th of its token's splits.
+GPU_KERNEL void attend_splits(Attention a, CacheView<Half, 1> keys, CacheView<Half, 1> values, Cut cut) {
+  GPU_DYNAMIC_SHARED(Half, shared);
+  GPU_SHARED(float, peaks, warps* warp_rows);
+  GPU_SHARED(float, sums, warps* warp_rows);
+  const RowSet set = cut.rows(a, gpu::block());
+  const Seen seen = a.seen(set.token);
+  const int64_t first = seen.first_split() + cut.split_block(a, gpu::block()), end = seen.end_split();
+  if (first >= end) return;
+  Operands x(a, keys, values, warp_rows, shared);
+  x.start(set);
+  const SharedRows rows{x, peaks, sums, shared + x.places.weights(), {seen, seen}};
+  x.request_keys(first);
+  x.request_values(first);
+  for (int64_t split = first; split < end; split += cut.split_blocks) {
+    const int64_t at = (set.token * a.heads + set.head) * a.splits + split, next = split + cut.split_blocks;
+    float c[warp_positions / 8][4] = {};
+    wait_but_last();
     gpu::sync();
-    if (split + cut.split_blocks < end)
-      x.request_values(split + cut.split_blocks);
+    rows.score(c, split);
+    gpu::sync();
+    if (next < end)
+      x.request_keys(next);
+    else
+      end_copies();
+    rows.weigh(c, at);
+    wait_but_last();
+    gpu::sync();
+    rows.mix(at);
+    gpu::sync();
+    if (next < end)
+      x.request_values(next);
     else
       end_copies();
   }
