@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "decode/exponential.hpp"
+#include "base/exponential.hpp"
 
 namespace consonant {
 

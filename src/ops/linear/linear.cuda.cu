@@ -21,8 +21,8 @@ using namespace mma;
 template <class F>
 void with_type(DType type, const F& fn) {
   switch (type) {
-#define CASE(name)    \
-  case DType::name:   \
+#define CASE(name)                         \
+  case DType::name:                        \
     fn.template operator()<DType::name>(); \
     break;
     CASE(f16)
@@ -118,9 +118,9 @@ template <DType Type, class T>
 void launch_tiles(const Args& args, Accelerator& device, const Records& records) {
   const Matrix<Type> w = matrix_of<Type>(args.in[1]);
   const int64_t token_tiles = ceil_div(records.tokens, T::tokens);
-  gpu::launch_early<many_tokens<Type, T, PlainOutputs>, T::threads>(
-      device, {ceil_div(w.rows, T::rows) * token_tiles}, ManyMemory<Type, T>::end, w, records,
-      static_cast<int>(token_tiles), outputs_of(args));
+  gpu::launch_early<many_tokens<Type, T, PlainOutputs>, T::threads>(device, {ceil_div(w.rows, T::rows) * token_tiles},
+                                                                    ManyMemory<Type, T>::end, w, records,
+                                                                    static_cast<int>(token_tiles), outputs_of(args));
 }
 
 // Whether large tiles are the faster ones: they are three times as fast where both keep all processors busy.
@@ -130,7 +130,8 @@ bool large_tiles(int64_t rows, int64_t tokens, const Limits& limits) {
   const int64_t large = ceil_div(rows, Large::rows) * ceil_div(tokens, Large::tokens);
   const int64_t small = ceil_div(rows, Small::rows) * ceil_div(tokens, Small::tokens);
   constexpr int64_t small_resident = 4;
-  return ceil_div(large, limits.processors) * 8 <= 3 * ceil_div(small, limits.processors * small_resident) * small_resident;
+  return ceil_div(large, limits.processors) * 8 <=
+         3 * ceil_div(small, limits.processors * small_resident) * small_resident;
 }
 
 template <DType Type>
@@ -176,6 +177,6 @@ void launch(const Args& args, Accelerator& device, std::byte* scratch) {
 
 }  // namespace
 
-GpuKernel linear_mma_gpu() { return {"linear_mma", Op::linear, can_run, scratch, launch}; }
+GpuKernel linear_mma_gpu() { return {"linear_mma", Op::linear, can_run, scratch, launch, 0x1p-11}; }
 
 }  // namespace consonant::GPU_BUILD

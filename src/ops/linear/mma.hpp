@@ -119,8 +119,8 @@ GPU_FN void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_
   };
   const int g = gpu::lane() / 4, t = gpu::lane() % 4;
   double sums[4] = {c[0], c[1], c[2], c[3]};
-  for (int i = 0; i < 4; ++i)        // the lane of a row that has the k
-    for (int h = 0; h < 2; ++h) {    // lower or upper k
+  for (int i = 0; i < 4; ++i)      // the lane of a row that has the k
+    for (int h = 0; h < 2; ++h) {  // lower or upper k
       const uint32_t rows[2] = {gpu::shfl(a[2 * h], 4 * g + i), gpu::shfl(a[2 * h + 1], 4 * g + i)};
       const uint32_t b = h ? b1 : b0;
       const uint32_t columns[2] = {gpu::shfl(b, 8 * t + i), gpu::shfl(b, 8 * t + 4 + i)};

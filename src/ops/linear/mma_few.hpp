@@ -42,9 +42,9 @@ constexpr int few_warps = 8;
 // How a node is cut, the same for all of its blocks.
 struct FewShape {
   int tokens;
-  int units;   // of a row
-  int tiles;   // of 16 rows
-  int at_once; // tiles that a block works on together, so that all warps have a unit
+  int units;    // of a row
+  int tiles;    // of 16 rows
+  int at_once;  // tiles that a block works on together, so that all warps have a unit
 
   GPU_FN int rounds() const { return (tiles + at_once - 1) / at_once; }
   GPU_FN int items() const { return at_once * units; }
@@ -89,7 +89,8 @@ GPU_FN void request_unit(const Matrix<Type>& w, int tile, int unit, gpu::Shared<
       if constexpr (layout.upper_bits != 0)
         copy_plane(at + Layout::upper_at, from + layout.upper_at(blocks) + first * layout.upper_bytes(),
                    here * static_cast<int>(layout.upper_bytes()));
-      copy_plane(at + Layout::records_at, from + layout.scales_at(blocks) + layout.records(first) * layout.record_bytes(),
+      copy_plane(at + Layout::records_at,
+                 from + layout.scales_at(blocks) + layout.records(first) * layout.record_bytes(),
                  (layout.super() ? 1 : here) * static_cast<int>(layout.record_bytes()));
     }
   } else {
@@ -104,7 +105,9 @@ GPU_FN void request_unit(const Matrix<Type>& w, int tile, int unit, gpu::Shared<
 }
 
 // A token's sixteen bytes of a block.
-GPU_FN gpu::U4 operand(gpu::Shared<const uint8_t> record, int b, int t) { return gpu::load16(record + 64 * b + 16 * t); }
+GPU_FN gpu::U4 operand(gpu::Shared<const uint8_t> record, int b, int t) {
+  return gpu::load16(record + 64 * b + 16 * t);
+}
 
 // What a lane has of the sums of activations: b0, b1 of each product with minima.
 template <DType Type>
@@ -123,8 +126,8 @@ GPU_FN void multiply_minima(float (&c)[4], const uint32_t (&first)[2], const uin
 
 // From the sums of a unit's products to its share of the result. `up` and `down` are the records of the two groups.
 template <DType Type>
-GPU_FN void finish_unit(gpu::Shared<const uint8_t> up, gpu::Shared<const uint8_t> down,
-                        gpu::Shared<const uint8_t> sums, int here, float (&product)[4]) {
+GPU_FN void finish_unit(gpu::Shared<const uint8_t> up, gpu::Shared<const uint8_t> down, gpu::Shared<const uint8_t> sums,
+                        int here, float (&product)[4]) {
   constexpr BlockLayout layout = block_layout(Type);
   const int g = gpu::lane() / 4, t = gpu::lane() % 4;
   if constexpr (layout.super()) {
@@ -135,7 +138,8 @@ GPU_FN void finish_unit(gpu::Shared<const uint8_t> up, gpu::Shared<const uint8_t
   if constexpr (layout.minimum()) {
     const uint32_t first[2] = {minima<Type>(up, t, 0, g, here), minima<Type>(down, t, 0, g, here)};
     uint32_t second[2] = {0, 0};
-    if constexpr (layout.halves()) second[0] = minima<Type>(up, t, 1, g, here), second[1] = minima<Type>(down, t, 1, g, here);
+    if constexpr (layout.halves())
+      second[0] = minima<Type>(up, t, 1, g, here), second[1] = minima<Type>(down, t, 1, g, here);
     float c[4] = {0, 0, 0, 0};
     multiply_minima<Type>(c, first, second, sums, t);
     const float factors[2] = {minimum_factor<Type>(up, g), minimum_factor<Type>(down, g)};
@@ -196,8 +200,7 @@ GPU_FN void unit_product(gpu::Shared<const uint8_t> weights, int here, gpu::Shar
         multiply<false>(c, second, x.z, x.w);
         GPU_UNROLL
         for (int i = 0; i < 4; ++i)
-          product[i] =
-              gpu::fma(factor<Type>(records + i / 2 * Layout::group_bytes + b * each, g), c[i], product[i]);
+          product[i] = gpu::fma(factor<Type>(records + i / 2 * Layout::group_bytes + b * each, g), c[i], product[i]);
       }
     }
     finish_unit<Type>(records, records + Layout::group_bytes, record + part_bytes, here, product);

@@ -142,7 +142,8 @@ struct ManyTile {
     for (int part = 0; part < parts<Type>; ++part) {
       const auto tokens = stage(to) + Memory::weight_bytes + part * T::tokens * slice_bytes;
       spread<T::threads>(T::tokens * 8, [&](int i) {
-        copy16(tokens + swizzled(i / 8, i % 8 * 16), record(first_token + i / 8, u) + part * part_bytes + at + i % 8 * 16);
+        copy16(tokens + swizzled(i / 8, i % 8 * 16),
+               record(first_token + i / 8, u) + part * part_bytes + at + i % 8 * 16);
       });
     }
     if (slice % unit_slices != 0) return;
@@ -254,15 +255,13 @@ GPU_FN void many_results(const ManyTile<Type, T>& tile, const Outputs& outputs, 
   const int g = gpu::lane() / 4, t = gpu::lane() % 4;
   const int down = gpu::warp() % T::down, across = gpu::warp() / T::down;
   GPU_UNROLL
-  for (int n = 0; n < T::across_each; ++n)
-    GPU_UNROLL
-    for (int m = 0; m < T::down_each; ++m)
-      GPU_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int row = tile.first_row + 16 * (down * T::down_each + m) + g + i / 2 * 8;
-        const int token = tile.first_token + 8 * (across * T::across_each + n) + 2 * t + i % 2;
-        if (row < tile.w.rows && token < tile.x.tokens) outputs.store(row, token, sums.total[m][n][i]);
-      }
+  for (int n = 0; n < T::across_each; ++n) GPU_UNROLL
+  for (int m = 0; m < T::down_each; ++m) GPU_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const int row = tile.first_row + 16 * (down * T::down_each + m) + g + i / 2 * 8;
+    const int token = tile.first_token + 8 * (across * T::across_each + n) + 2 * t + i % 2;
+    if (row < tile.w.rows && token < tile.x.tokens) outputs.store(row, token, sums.total[m][n][i]);
+  }
 }
 
 template <DType Type, class T, class Outputs>

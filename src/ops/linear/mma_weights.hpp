@@ -3,9 +3,9 @@
 
 // Weights in shared memory as operands of the tensor cores. The words of rows8 (tensor/packed_layout.hpp) are already
 // where a lane wants them: with g = lane / 4 and t = lane % 4, it reads words t and t + 4 of row g of a block of 32,
-// columns 4 t ... 4 t + 3 and 16 + 4 t ... 16 + 4 t + 3. Those are its share of two products of 16 columns; in each, its
-// k of 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 stand for the columns 4 t, 4 t + 2, 4 t + 1 and 4 t + 3 (+ 16), an order that
-// the activations share (mma_activations.hpp). Plain types take the columns 8 t ... 8 t + 7 in their order.
+// columns 4 t ... 4 t + 3 and 16 + 4 t ... 16 + 4 t + 3. Those are its share of two products of 16 columns; in each,
+// its k of 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 stand for the columns 4 t, 4 t + 2, 4 t + 1 and 4 t + 3 (+ 16), an order
+// that the activations share (mma_activations.hpp). Plain types take the columns 8 t ... 8 t + 7 in their order.
 //
 // Weights aren't rounded. What goes through the tensor cores are the quants as whole numbers, up to 128, and in
 // super-blocks quant times the whole scale of its sub-block, up to 4096: halves hold all of them but the odd ones above
@@ -56,7 +56,7 @@ GPU_FN void quant_bytes(gpu::Shared<const uint32_t> base, gpu::Shared<const uint
   if constexpr (layout.quant == Quant::iq4 || layout.quant == Quant::fp4) {
     low = levels<layout.quant>(low), high = levels<layout.quant>(high);
   }
-  if constexpr (layout.quant != Quant::offset) low ^= 0x80808080u, high ^= 0x80808080u;
+  if constexpr (layout.quant == Quant::signed_byte) low ^= 0x80808080u, high ^= 0x80808080u;  // levels are biased
 }
 
 template <DType Type>
