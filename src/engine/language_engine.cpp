@@ -17,7 +17,10 @@
 namespace consonant {
 
 LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& options)
-    : options_(options), file_(open_for(path, options)), target_(open_target(options.device)) {
+    : LanguageEngine(path, options, open_target(options.device)) {}
+
+LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& options, Target target)
+    : options_(options), file_(open_for(path, options)), target_(std::move(target)) {
   const auto start = Clock::now();
   weights_.emplace(file_);
   model_ = load_language_model(file_, *weights_);
