@@ -58,6 +58,8 @@ std::vector<F32Case> f32_cases() {
       cases.push_back({model, "model-f32.gguf", device});
       cases.push_back({model, "", device});
     }
+  for (const char* model : {"llama", "llama_rope", "qwen2", "qwen3", "gemma3"})
+    for (const char* device : {"emu32", "emu64"}) cases.push_back({model, "model-f32.gguf", device});
   cases.push_back({"llama_q256", "model-bf16.gguf", "cpu"});
   cases.push_back({"llama_q256", "model-f16.gguf", "cpu"});
   cases.push_back({"llama_q256", "", "cpu"});
@@ -95,7 +97,7 @@ TEST_P(QuantizedModel, AgreesWithTheReference) {
   const auto ids = Golden(model_path(model, "golden.safetensors")).ids("input_ids");
   const Golden golden(model_path(model, "golden-" + std::string(kind) + ".safetensors"));
   const std::string file = model_path(model, "model-" + std::string(kind) + ".gguf");
-  for (const std::string device : {"cpu", "reference"}) {
+  for (const std::string device : {"cpu", "reference", "emu32"}) {
     const auto engine = load_engine(file, "f32", 2, device);
     const auto wanted = golden.floats("logits_dequant");
     const auto n = static_cast<size_t>(engine->info().vocabulary);

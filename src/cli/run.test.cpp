@@ -524,24 +524,6 @@ TEST_F(Cli, VerifyOpsExitsSevenIfAKernelIsWrong) {
   EXPECT_EQ(json.at(1).at("faults"), Json({"17 tokens: differs"}));
 }
 
-TEST_F(Cli, VerifyOpsRunsTheKernelsOfThisProgram) {
-  World world{Output(STDOUT_FILENO)};
-  for (const char* device : {"cpu", "emu64"}) {
-    const std::vector<KernelReport> kernels = world.verify_ops({device, "scale", true}).kernels;
-    ASSERT_EQ(kernels.size(), 1u);
-    EXPECT_EQ(kernels[0].device, device);
-    EXPECT_EQ(kernels[0].kernel, "scale");
-    EXPECT_EQ(kernels[0].takes, "`x`: f32");
-    EXPECT_GT(kernels[0].cases, 10);
-    EXPECT_THAT(kernels[0].faults, testing::IsEmpty());
-  }
-  EXPECT_THROW(world.verify_ops({"cpu", "sale"}), Error);
-  EXPECT_THROW(world.verify_ops({"cuba"}), Error);
-  EXPECT_THROW(world.verify_ops({"emu32:1"}), Error);
-  EXPECT_EQ(run({"verify", "ops", "--list"}), 0);
-  EXPECT_THAT(text, testing::StartsWith("# Ops and their kernels\n"));
-}
-
 TEST_F(Cli, DoctorCountsWhatAModelNeeds) {
   EXPECT_EQ(run({"doctor"}), 0);
   EXPECT_THAT(text, HasSubstr("cpu"));

@@ -20,7 +20,7 @@ Picked run(DeviceKind device, std::vector<float> logits, const Sampler& sampler,
            std::vector<Adjustment> adjustments) {
   adjustments.resize(adjustments.size() + 2, {-1, 3, 7.0f});  // empty slots
   const DrawOptions& o = sampler.options();
-  std::vector<float> numbers = {o.temperature,    o.top_p,          o.min_p, o.typical, o.repeat_penalty,
+  std::vector<float> numbers = {o.temperature,       o.top_p,           o.min_p, o.typical, o.repeat_penalty,
                                 o.frequency_penalty, o.presence_penalty};
   std::vector<int32_t> integers = {o.top_k, int32_t(number >> 32), int32_t(uint32_t(number))}, slots;
   std::vector<float> bias;
@@ -73,7 +73,8 @@ Sampling any_sampling(Random& random, size_t vocabulary) {
   s.frequency_penalty = sometimes(0.0f, below(1) - 0.3);
   s.presence_penalty = sometimes(0.0f, below(1) - 0.3);
   for (int i = int(below(4)); i > 0; --i)
-    s.logit_bias.push_back({int32_t(below(double(vocabulary))), below(4) < 1 && vocabulary > 8 ? -INFINITY : float(below(6) - 3)});
+    s.logit_bias.push_back(
+        {int32_t(below(double(vocabulary))), below(4) < 1 && vocabulary > 8 ? -INFINITY : float(below(6) - 3)});
   s.seed = random.next();
   return s;
 }
@@ -85,7 +86,8 @@ TEST(SampleOp, PicksWhatTheSamplerPicks) {
     const std::vector<float> logits = any_logits(random);
     const Sampling sampling = any_sampling(random, logits.size());
     std::vector<int32_t> history;
-    for (int t = int(random.uniform() * 100); t > 0; --t) history.push_back(int32_t(random.uniform() * double(logits.size())));
+    for (int t = int(random.uniform() * 100); t > 0; --t)
+      history.push_back(int32_t(random.uniform() * double(logits.size())));
     Sampler sampler(sampling), same(sampling);
     const int32_t token = sampler.pick(logits, history);
     const float log_probability = consonant::log_probability(logits, token);

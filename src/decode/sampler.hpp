@@ -34,9 +34,9 @@ struct Candidate {
   double probability;
 };
 
-// Picks tokens. Deterministic: the draw uses a generator of its own, exponentials of one definition and sums that are exact, so
-// that the same logits, history and seed give the same tokens on every machine and on every device. Equal logits rank by
-// token id, the lower one first.
+// Picks tokens. Deterministic: the draw uses a generator of its own, exponentials of one definition and sums that are
+// exact, so that the same logits, history and seed give the same tokens on every machine and on every device. Equal
+// logits rank by token id, the lower one first.
 class Sampler {
  public:
   explicit Sampler(Sampling sampling);  // wrong usage for values outside their range
@@ -50,8 +50,8 @@ class Sampler {
 
   bool greedy() const { return options_.temperature == 0; }
 
-  // What the op `sample` (ops/sample) takes to pick the same token on a device: the options, the tokens whose logits change,
-  // and the number of the draw, which is the generator's next unless greedy.
+  // What the op `sample` (ops/sample) takes to pick the same token on a device: the options, the tokens whose logits
+  // change, and the number of the draw, which is the generator's next unless greedy.
   const DrawOptions& options() const { return options_; }
   std::vector<Adjustment> adjustments(std::span<const int32_t> history, size_t vocabulary) const;
   uint64_t next_number() { return greedy() ? 0 : random_.number(); }

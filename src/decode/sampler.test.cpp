@@ -13,8 +13,8 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "ops/sample/cut.hpp"
 #include "base/exponential.hpp"
+#include "ops/sample/cut.hpp"
 
 namespace consonant {
 namespace {

@@ -17,12 +17,16 @@
 namespace consonant {
 
 LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& options)
-    : options_(options), file_(open_for(path, options)), target_(open_target(options.device)) {
+    : LanguageEngine(path, options, open_target(options.device)) {}
+
+LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& options, Target target)
+    : options_(options), file_(open_for(path, options)), target_(std::move(target)) {
   const auto start = Clock::now();
   weights_.emplace(file_);
   model_ = load_language_model(file_, *weights_);
   warn_of_unused(file_, *weights_);
-  if (file_.meta->has("tokenizer.ggml.model")) tokenizer_ = Tokenizer::load(*file_.meta);
+  // llama.cpp writes "no_vocab" for a model that comes without one.
+  if (file_.meta->string("tokenizer.ggml.model", "no_vocab") != "no_vocab") tokenizer_ = Tokenizer::load(*file_.meta);
 
   const RunnerOptions runner = runner_options();
   const auto sources = sources_of(file_, *weights_);

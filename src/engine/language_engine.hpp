@@ -16,6 +16,8 @@ namespace consonant {
 class LanguageEngine final : public Engine, public std::enable_shared_from_this<LanguageEngine> {
  public:
   LanguageEngine(const std::string& path, const EngineOptions& options);
+  // On a device that is open already: of several models, or with other kernels than its own.
+  LanguageEngine(const std::string& path, const EngineOptions& options, Target target);
 
   const ModelInfo& info() const override { return info_; }
   double load_seconds() const override { return load_seconds_; }

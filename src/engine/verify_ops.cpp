@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "base/threads.hpp"
 #include "consonant/verify.hpp"
 #include "ops/ops_page.hpp"

@@ -36,7 +36,8 @@ GPU_FN float sum_before(float x) {
 }
 
 GPU_KERNEL void scan_tiles(Rows<const float> x, int64_t tiles, gpu::Ptr<const float> sums, Rows<float> y) {
-  const int64_t row = gpu::block() / tiles, tile = gpu::block() % tiles, first = tile * tile_columns + gpu::thread() * each;
+  const int64_t row = gpu::block() / tiles, tile = gpu::block() % tiles,
+                first = tile * tile_columns + gpu::thread() * each;
   const auto from = x.row(row);
   const auto to = y.row(row);
   float before = 0, own = 0;

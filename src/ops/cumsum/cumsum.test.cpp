@@ -11,8 +11,11 @@ namespace {
 using namespace testing_ops;
 
 TEST(Cumsum, AddsUpEachRow) {
-  expect_exactly([](CaseBuilder& b) { return cumsum(b.numbers("x", {2, 3}, {1, -2, 4, 0.5f, 0.25f, 8})); },
-                 {1, -1, 3, 0.5f, 0.75f, 8.75f});
+  expect_exactly(
+      [](CaseBuilder& b) {
+        return cumsum(b.numbers("x", {2, 3}, {1, -2, 4, 0.5f, 0.25f, 8}));
+      },
+      {1, -1, 3, 0.5f, 0.75f, 8.75f});
 }
 
 TEST(Cumsum, LosesNothingOfWholeNumbers) {

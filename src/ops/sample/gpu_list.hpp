@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The tokens of a row that a block still looks at, in order of id, and what a block does with them. Each warp has a part of
-// the list, whose neighbours are read by neighbouring lanes. Sums are of integers and so need no order.
+// The tokens of a row that a block still looks at, in order of id, and what a block does with them. Each warp has a
+// part of the list, whose neighbours are read by neighbouring lanes. Sums are of integers and so need no order.
 #include "ops/gpu_rows.hpp"
 
 namespace consonant::GPU_BUILD {
@@ -24,7 +24,8 @@ struct TokenList {
 };
 
 GPU_FN uint64_t shfl64(uint64_t x, int lane) {
-  const uint32_t low = gpu::shfl(static_cast<uint32_t>(x), lane), high = gpu::shfl(static_cast<uint32_t>(x >> 32), lane);
+  const uint32_t low = gpu::shfl(static_cast<uint32_t>(x), lane),
+                 high = gpu::shfl(static_cast<uint32_t>(x >> 32), lane);
   return uint64_t{high} << 32 | low;
 }
 GPU_FN uint64_t warp_total(uint64_t x) {
@@ -57,12 +58,13 @@ GPU_FN uint64_t block_total(const Board& board, uint64_t x) {
   return sum;
 }
 
-// Calls fn(position, token, logit) for this warp's part of the list, in order. All lanes call it equally often, with token
-// -1 and minus infinity where there is none left.
+// Calls fn(position, token, logit) for this warp's part of the list, in order. All lanes call it equally often, with
+// token -1 and minus infinity where there is none left.
 template <class F>
 GPU_FN void for_tokens(const TokenList& list, const F& fn) {
   constexpr int at_once = 8;  // so that as many loads are under way
-  const int64_t step = at_once * gpu::lane_width, per_warp = (list.count + gpu::warps() * step - 1) / (gpu::warps() * step) * step;
+  const int64_t step = at_once * gpu::lane_width,
+                per_warp = (list.count + gpu::warps() * step - 1) / (gpu::warps() * step) * step;
   const int64_t first = gpu::warp() * per_warp, end = first + per_warp < list.count ? first + per_warp : list.count;
   for (int64_t base = first; base < end; base += step) {
     int32_t tokens[at_once];
@@ -73,7 +75,8 @@ GPU_FN void for_tokens(const TokenList& list, const F& fn) {
       tokens[j] = i >= end ? -1 : list.all ? static_cast<int32_t>(i) : static_cast<int32_t>(list.tokens[i]);
     }
     GPU_UNROLL
-    for (int j = 0; j < at_once; ++j) values[j] = tokens[j] < 0 ? -INFINITY : static_cast<float>(list.values[tokens[j]]);
+    for (int j = 0; j < at_once; ++j)
+      values[j] = tokens[j] < 0 ? -INFINITY : static_cast<float>(list.values[tokens[j]]);
     GPU_UNROLL
     for (int j = 0; j < at_once; ++j) fn(base + j * gpu::lane_width + gpu::lane(), tokens[j], values[j]);
   }
@@ -119,8 +122,8 @@ GPU_FN Crossing cross_bins(const Board& board, uint64_t target) {
   return {board.found[0], board.found[1]};
 }
 
-// Sums mass(logit) of the tokens in each bin that bin(logit) names, which is below 0 for those that don't count, and finds
-// the bin at which the target is reached.
+// Sums mass(logit) of the tokens in each bin that bin(logit) names, which is below 0 for those that don't count, and
+// finds the bin at which the target is reached.
 template <class Bin, class Mass>
 GPU_FN Crossing cross(const Board& board, const TokenList& list, const Bin& bin, const Mass& mass, uint64_t target) {
   gpu::sync();
@@ -135,10 +138,11 @@ GPU_FN Crossing cross(const Board& board, const TokenList& list, const Bin& bin,
   return cross_bins(board, target);
 }
 
-// The least key at which the mass of the tokens of that and smaller keys reaches `target`, digit by digit, and the mass of
-// those of smaller keys.
+// The least key at which the mass of the tokens of that and smaller keys reaches `target`, digit by digit, and the mass
+// of those of smaller keys.
 template <class Key, class Mass>
-GPU_FN Crossing cross_key(const Board& board, const TokenList& list, const Key& key, const Mass& mass, uint64_t target) {
+GPU_FN Crossing cross_key(const Board& board, const TokenList& list, const Key& key, const Mass& mass,
+                          uint64_t target) {
   uint64_t known = 0, before = 0;
   int shift = 32;
   for (const int width : {11, 11, 10}) {

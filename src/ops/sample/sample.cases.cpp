@@ -51,23 +51,30 @@ std::vector<OpCase> sample_cases() {
       {"penalties", {.repeat = 1.3f, .frequency = 0.2f, .presence = 0.1f}},
       {"greedy after penalties", {.temperature = 0, .repeat = 1.3f, .frequency = 0.2f, .presence = 0.1f}},
       {"all of them",
-       {.temperature = 1.3f, .top_p = 0.9f, .min_p = 0.02f, .typical = 0.9f, .repeat = 1.1f, .frequency = 0.1f,
-        .presence = 0.1f, .top_k = 40}}};
+       {.temperature = 1.3f,
+        .top_p = 0.9f,
+        .min_p = 0.02f,
+        .typical = 0.9f,
+        .repeat = 1.1f,
+        .frequency = 0.1f,
+        .presence = 0.1f,
+        .top_k = 40}}};
   std::vector<Options> mixed;
   for (const auto& [name, options] : settings) mixed.push_back(options);
   const auto add = [&](const std::string& name, int64_t rows, int64_t n, const std::vector<Options>& options) {
-    cases.push_back({fmt::format("{} [{}, {}]", name, rows, n), [=](CaseBuilder& b) {
-                       return draw(b, b.values("logits", per_token(rows, n), 3), options, 1 + n / 9).first;
-                     }, n});
+    cases.push_back(
+        {fmt::format("{} [{}, {}]", name, rows, n),
+         [=](CaseBuilder& b) { return draw(b, b.values("logits", per_token(rows, n), 3), options, 1 + n / 9).first; },
+         n});
   };
   for (const auto& [name, options] : settings) add(name, 5, 301, {options});
   for (int64_t n : {1, 2, 33, 1025, 5000}) add("mixed", 9, n, mixed);
   add("mixed", 3, 66001, {mixed[0], mixed[8], mixed[3]});
   add("mixed", 0, 100, mixed);
   const auto of = [&](const std::string& name, const std::vector<float>& numbers) {
-    cases.push_back({name, [=](CaseBuilder& b) {
-                       return draw(b, b.numbers("logits", per_token(9, 700), numbers), mixed, 3).first;
-                     }, 700});
+    cases.push_back(
+        {name, [=](CaseBuilder& b) { return draw(b, b.numbers("logits", per_token(9, 700), numbers), mixed, 3).first; },
+         700});
   };
   of("few values", {1, 0, 2, 2, -1});
   of("all equal", {-3});

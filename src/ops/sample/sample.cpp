@@ -2,7 +2,6 @@
 #include "ops/sample/sample.hpp"
 
 #include "ops/op.hpp"
-#include "ops/sample/shares.hpp"
 
 namespace consonant {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/sample/sample.hpp"
 #include "ops/order.hpp"
 #include "ops/sample/gpu_list.hpp"
-#include "ops/sample/sample.hpp"
 #include "ops/sample/shares.hpp"
 #include "ops/work.hpp"
 
@@ -44,7 +44,8 @@ GPU_FN Scan over_block(const Board& board, Scan scan) {
   gpu::sync();
   if (gpu::lane() == 0) board.parts[gpu::warp()] = scan.best;
   gpu::sync();
-  for (int w = 0; w < gpu::warps(); ++w) scan.best = board.parts[w] < scan.best ? static_cast<uint64_t>(board.parts[w]) : scan.best;
+  for (int w = 0; w < gpu::warps(); ++w)
+    scan.best = board.parts[w] < scan.best ? static_cast<uint64_t>(board.parts[w]) : scan.best;
   scan.broken = broken;
   return scan;
 }
@@ -70,9 +71,9 @@ GPU_FN bool adjust(const Board& board, const Inputs& in, int64_t row, const Toke
     const auto slot = in.adjusted.row(row * in.bias.cols + s);
     const int32_t token = slot[SampleAdjustment::token];
     if (token < 0 || token >= raw.count) continue;
-    values[token] = adjusted_logit(
-        raw.values[token], bias[s], slot[SampleAdjustment::times], numbers[SampleNumbers::repeat_penalty],
-        numbers[SampleNumbers::frequency_penalty], numbers[SampleNumbers::presence_penalty]);
+    values[token] = adjusted_logit(raw.values[token], bias[s], slot[SampleAdjustment::times],
+                                   numbers[SampleNumbers::repeat_penalty], numbers[SampleNumbers::frequency_penalty],
+                                   numbers[SampleNumbers::presence_penalty]);
     ++changed;
   }
   return block_total(board, changed) > 0;
@@ -124,9 +125,8 @@ struct Filter {
     const float greatest = top;
     const auto mass = [=](float value) { return share_of(weight_of(value, greatest)); };
     const uint64_t all = total_of(board, list, mass);
-    const uint64_t moment = total_of(board, list, [=](float value) {
-      return moment_of(weight_of(value, greatest), rounded_add(greatest, -value));
-    });
+    const uint64_t moment = total_of(
+        board, list, [=](float value) { return moment_of(weight_of(value, greatest), rounded_add(greatest, -value)); });
     const double mean = mean_of(moment, all);
     const auto key = [=](float value) {
       return uint64_t{place_of(gpu::to_bits(gap_of(mean, rounded_add(greatest, -value))), false)};
@@ -150,9 +150,7 @@ struct Filter {
 
 GPU_FN int32_t draw(const Board& board, const TokenList& list, float temperature, uint64_t number) {
   const float greatest = greatest_of(list, [](float value) { return value; });
-  const auto mass = [=](float value) {
-    return share_of(exp_of_negative(rounded_add(value, -greatest) / temperature));
-  };
+  const auto mass = [=](float value) { return share_of(exp_of_negative(rounded_add(value, -greatest) / temperature)); };
   return locate(board, list, mass, place_in(total_of(board, list, mass), number)).token;
 }
 
@@ -201,13 +199,11 @@ Refusal can_run(const Node& node, const Limits& limits) {
                                  {DType::i32, DType::f32});
 }
 
-int64_t scratch_bytes(const Node& node, const Limits&) {
-  return node.inputs[0].shape().count() * scratch_per_token;
-}
+int64_t scratch_bytes(const Node& node, const Limits&) { return node.inputs[0].shape().count() * scratch_per_token; }
 
-// With a vocabulary of 150,000 each pass over all of it takes one multiprocessor 6 us (it reads 64 bytes a clock from the
-// cache); top-k, top-p and greedy take five to seven, and what they leave is a few hundred tokens. The typical stage alone
-// works on a whole vocabulary: with no top-k before it it takes ten more.
+// With a vocabulary of 150,000 each pass over all of it takes one multiprocessor 6 us (it reads 64 bytes a clock from
+// the cache); top-k, top-p and greedy take five to seven, and what they leave is a few hundred tokens. The typical
+// stage alone works on a whole vocabulary: with no top-k before it it takes ten more.
 void launch(const Args& args, Accelerator& device, std::byte* scratch) {
   const View& logits = args.in[0];
   const Inputs in{rows_of<const float>(logits), rows_of<const float>(args.in[1]), rows_of<const int32_t>(args.in[2]),

@@ -81,7 +81,8 @@ void run(const Args& args, int64_t, std::byte*) {
       give(args, r, broken ? broken_logits : all_excluded, NAN);
       continue;
     }
-    const Candidate best = *std::max_element(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.value < b.value; });
+    const Candidate best = *std::max_element(all.begin(), all.end(),
+                                             [](const Candidate& a, const Candidate& b) { return a.value < b.value; });
     int32_t token = best.token;
     if (o.temperature > 0) {
       filter(all, o, logits.size(), best.value);

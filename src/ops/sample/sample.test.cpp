@@ -41,8 +41,9 @@ TEST(Shares, PenaltiesFollowTheirFormulas) {
 
 TEST(Sample, RefusesParametersOfOtherShapes) {
   EXPECT_THAT(refusal_of([](CaseBuilder& b) {
-                return sample(b.values("logits", {2, 9}), b.values("numbers", {2, 6}), b.integers("integers", {2, 3}, 0, 1),
-                              b.integers("adjusted", {2, 4, 2}, 0, 1), b.values("bias", {2, 4}))
+                return sample(b.values("logits", {2, 9}), b.values("numbers", {2, 6}),
+                              b.integers("integers", {2, 3}, 0, 1), b.integers("adjusted", {2, 4, 2}, 0, 1),
+                              b.values("bias", {2, 4}))
                     .first;
               }),
               HasSubstr("sample: wants logits [row, n] f32"));

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The numbers of sampling that must be the same on every device. Probabilities are summed as integers, a weight of 1 being
-// 2^43: such sums are exact, so they can be made in any order and in any number of parts. What is lost is below 2^-43 a
-// token; 2^20 tokens, the widest vocabulary that is taken, fill 63 bits.
+// The numbers of sampling that must be the same on every device. Probabilities are summed as integers, a weight of 1
+// being 2^43: such sums are exact, so they can be made in any order and in any number of parts. What is lost is below
+// 2^-43 a token; 2^20 tokens, as many as the op takes, fill 63 bits.
 #include <cstdint>
 
 #include "base/exponential.hpp"
 
 namespace consonant {
 
-constexpr int64_t most_tokens = int64_t{1} << 20;
 constexpr float unit_share = 0x1p43f;
 
 // A weight from 0 to 1 as its share; the product is exact.
@@ -24,7 +23,8 @@ constexpr uint64_t moment_of(float weight, float below) {
 
 // |mean - below|: how far a token's surprise is from the mean surprise, both counted from the greatest logit.
 constexpr float gap_of(double mean, float below) {
-  const double gap = mean > static_cast<double>(below) ? mean - static_cast<double>(below) : static_cast<double>(below) - mean;
+  const double gap =
+      mean > static_cast<double>(below) ? mean - static_cast<double>(below) : static_cast<double>(below) - mean;
   return gap < 3e38 ? static_cast<float>(gap) : 3e38f;
 }
 
@@ -55,10 +55,12 @@ constexpr float adjusted_logit(float logit, float bias, int32_t count, float rep
   return rounded_add(logit, -rounded_add(rounded_mul(static_cast<float>(count), frequency), presence));
 }
 
-// log(softmax(logits)[token]) from the token's logit, the greatest one, and the sum of the weights exp(logit - greatest).
+// log(softmax(logits)[token]) from the token's logit, the greatest one, and the sum of the weights exp(logit -
+// greatest).
 constexpr float log_share(float logit, float greatest, uint64_t mass) {
   const double log_sum = log_of_large(static_cast<double>(static_cast<int64_t>(mass)) * 0x1p-43);
-  return static_cast<float>(rounded_add(rounded_add(static_cast<double>(logit), -static_cast<double>(greatest)), -log_sum));
+  return static_cast<float>(
+      rounded_add(rounded_add(static_cast<double>(logit), -static_cast<double>(greatest)), -log_sum));
 }
 
 }  // namespace consonant

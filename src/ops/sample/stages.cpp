@@ -48,8 +48,13 @@ float greatest_logit(std::span<const float> logits) {
 }
 
 float log_probability_of(std::span<const float> logits, float greatest, int32_t token) {
+  std::array<float, 512> weights;  // a loop over the exponential alone vectorises
   uint64_t sum = 0;
-  for (const float logit : logits) sum += share_of(exp_of_negative(logit - greatest));
+  for (size_t first = 0; first < logits.size(); first += weights.size()) {
+    const size_t n = std::min(weights.size(), logits.size() - first);
+    for (size_t i = 0; i < n; ++i) weights[i] = exp_of_negative(logits[first + i] - greatest);
+    for (size_t i = 0; i < n; ++i) sum += share_of(weights[i]);
+  }
   return log_share(logits[size_t(token)], greatest, sum);
 }
 
@@ -176,8 +181,8 @@ void Stages::keep_typical(float typical) {
 
 void Stages::keep_top(float top_p) {
   const uint64_t mass = sum_of(shares_), target = part_of(top_p, mass);
-  // Tokens below (mass - target) / n have together less than mass - target: the others reach the target without them. Half of
-  // it, since of two logits that are almost equal the lower one may have the greater weight, by a rounding.
+  // Tokens below (mass - target) / n have together less than mass - target: the others reach the target without them.
+  // Half of it, since of two logits that are almost equal the lower one may have the greater weight, by a rounding.
   const uint64_t floor = (mass - target) / tokens_.size() / 2;
   keep_if([&](size_t i) { return shares_[i] >= floor; });
   keys_.resize(values_.size());

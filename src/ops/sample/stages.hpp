@@ -7,7 +7,9 @@
 
 namespace consonant {
 
-// How a token is drawn from a row of logits; see decode/sampler.hpp for the stages.
+// How a token is drawn from a row of logits. The stages run in this order: logit bias, penalties, top-k, typical,
+// top-p, min-p, temperature, draw; each sees the renormalised distribution that the one before left, and does nothing
+// at its default.
 struct DrawOptions {
   float temperature = 0;  // 0: greedy
   int32_t top_k = 0;      // 0: off
@@ -37,9 +39,9 @@ class Stages {
  public:
   // Takes the logits with biases and penalties; returns the greatest, as greatest_logit does. Tokens lie in the row.
   float adjust(std::span<const float> logits, const DrawOptions& options, std::span<const Adjustment> adjustments);
-  int32_t best() const;                       // the greedy choice
-  void filter(const DrawOptions& options);    // top-k, typical, top-p, min-p
-  uint64_t temper(float temperature);         // the weights of what is left, and their sum
+  int32_t best() const;                               // the greedy choice
+  void filter(const DrawOptions& options);            // top-k, typical, top-p, min-p
+  uint64_t temper(float temperature);                 // the weights of what is left, and their sum
   int32_t draw(uint64_t sum, uint64_t number) const;  // a number from 0 to 2^53 - 1
 
   // What is left, in order of token id, and after `temper` its weights.
@@ -60,9 +62,10 @@ class Stages {
 
   // The tokens that may still be drawn, in order of id.
   std::vector<int32_t> tokens_;
-  std::vector<float> values_;   // their logits
-  std::vector<float> weights_;  // exp(logit - greatest logit of all), in the end exp((logit - greatest left) / temperature)
-  std::vector<float> keys_;     // their ranks in a stage, smaller is better
+  std::vector<float> values_;  // their logits
+  std::vector<float>
+      weights_;  // exp(logit - greatest logit of all), in the end exp((logit - greatest left) / temperature)
+  std::vector<float> keys_;       // their ranks in a stage, smaller is better
   std::vector<uint64_t> shares_;  // of their weights
 };
 
