@@ -47,6 +47,9 @@ std::vector<OpCase> attend_cases() {
     cases.push_back(attention(type, {4, 2, 64, 96}, {{66, 3}}));
     cases.push_back(attention(type, {6, 2, 64, 64}, {{0, 1}, {200, 1}, {63, 1}, {64, 1}}));
     cases.push_back(attention(type, {3, 3, 64, 64}, {{5, 20}, {130, 1}, {0, 40}, {61, 7}}));
+    for (const int64_t tokens : {1, 5}) cases.push_back(attention(type, {20, 1, 32, 32}, {{150, tokens}}));
+    // So many that an accelerator needn't spread a token's positions over blocks.
+    for (const int64_t window : {0, 40}) cases.push_back(attention(type, {16, 8, 32, 32}, {{240, 69}, {0, 1}}, window));
     for (const int64_t window : {1, 5, 64, 65, 100}) {
       cases.push_back(attention(type, {4, 1, 64, 64}, {{150, 1}, {0, 30}}, window));
       cases.push_back(attention(type, {4, 1, 64, 64}, {{60, 90}}, window));
@@ -59,7 +62,7 @@ std::vector<OpCase> attend_cases() {
     }
   cases.push_back(attention(DType::f32, {2, 1, 1, 7}, {{3, 4}}));
   cases.push_back(attention(DType::f16, {2, 1, 13, 9}, {{63, 2}}));
-  cases.push_back(attention(DType::f16, {2, 1, 32, 32}, {{1100, 1}}));
+  for (const int64_t before : {1100, 8500}) cases.push_back(attention(DType::f16, {2, 1, 32, 32}, {{before, 1}}));
   // Scores in the hundreds: the greatest takes it all, and exp of the others mustn't overflow.
   cases.push_back(attention(DType::f32, {3, 1, 64, 64}, {{100, 5}}, 0, 100));
   return cases;

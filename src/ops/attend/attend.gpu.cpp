@@ -293,7 +293,8 @@ bool fits(int64_t dim, int64_t value_dim, const Limits& limits) {
 // How many rows share a block makes no difference to any of them.
 template <class T, int width>
 void launch_as(const Args& args, const Attention& a, bool split, Accelerator& device) {
-  const int64_t rows = (split ? 1 : a.tokens) * a.group, dim = args.in[1].shape[2], value_dim = args.in[2].shape[3];
+  const int64_t rows = (split ? 1 : a.most_tokens) * a.group, dim = args.in[1].shape[2],
+                value_dim = args.in[2].shape[3];
   if constexpr (width > 1) {  // other sizes of heads are rare: not worth the kernels
     if (rows > 4 && fits<8>(dim, value_dim, device.limits())) return launch_rows<T, width, 8>(args, a, split, device);
     if (rows > 1 && fits<4>(dim, value_dim, device.limits())) return launch_rows<T, width, 4>(args, a, split, device);

@@ -46,7 +46,8 @@ struct Attention {
   Rows<float> y;
   gpu::Ptr<const int32_t> pos, seq, pages;
   int64_t pages_stride = 0;
-  int64_t tokens = 0, heads = 0, kv_heads = 0, group = 1;  // query heads of a KV head
+  int64_t tokens = 0, most_tokens = 1;         // in all, and of a sequence that share a block
+  int64_t heads = 0, kv_heads = 0, group = 1;  // query heads of a KV head
   int64_t window = 0;
   float scale = 1;
   // Of partials: [token, head, split, dim] numbers, then [token, head, split] greatest scores, then as many sums.
@@ -87,7 +88,9 @@ inline Attention attention(const Args& args, std::byte* scratch, int64_t split_t
   a.q = rows_of<const float>(q), a.y = rows_of<float>(args.out[0]);
   a.pos = pointer<const int32_t>(args.in[3]), a.seq = pointer<const int32_t>(args.in[4]);
   a.pages = pointer<const int32_t>(pages), a.pages_stride = pages.strides[0];
-  a.tokens = q.shape[0], a.heads = q.shape[1], a.kv_heads = values.shape[1], a.group = a.heads / a.kv_heads;
+  // Sequences of a token each, as when many are decoded at once, would only wait for each other in a block.
+  a.tokens = q.shape[0], a.most_tokens = ceil_div(a.tokens, std::max<int64_t>(1, pages.shape[0]));
+  a.heads = q.shape[1], a.kv_heads = values.shape[1], a.group = a.heads / a.kv_heads;
   a.window = attr.window, a.scale = attr.scale;
   a.splits = attention_splits(pages.shape[1]);
   if (a.tokens <= split_tokens) {
@@ -128,7 +131,7 @@ struct Cut {
 
   Cut(const Attention& a, int64_t rows, bool split, int64_t enough_blocks) {
     heads = std::min(rows, a.group), parts = ceil_div(a.group, heads);
-    if (!split && parts == 1) tile_tokens = rows / heads;
+    if (!split && parts == 1) tile_tokens = std::min(rows / heads, a.most_tokens);
     tiles = ceil_div(a.tokens, tile_tokens);
     if (split) split_blocks = std::clamp<int64_t>(ceil_div(enough_blocks, blocks(a)), 1, a.splits);
   }
