@@ -25,6 +25,7 @@ BUILDER = r"ops/(\w+)/\1\.hpp|ops/(all|ops)\.hpp"  # an op's x.hpp, or the umbre
 VOCABULARY = r"ops/(op|activation)\.hpp|ops/all\.def"  # the ops' names, numbers and attributes that several share
 META = r"formats/meta\.hpp"
 FILTERS = r"audio/mel\w*\.hpp"
+DRAW = r"ops/sample/\w+\.hpp"
 PUBLIC = r"consonant/.*"
 
 
@@ -76,7 +77,7 @@ TABLE = (
         "base, tensor, graph, ops' `x.hpp`, blocks, formats, audio's filter tables (`audio/mel*.hpp`)",
     ),
     plain("runtime", ("base", "tensor", "graph", "device", "ops")),
-    plain("decode", ("base", "tensor", "text", "runtime")),
+    plain("decode", ("base", "tensor", "text", "runtime"), (DRAW,), "base, tensor, text, runtime, how a token is drawn (`ops/sample/*.hpp`)"),
     plain("tasks", ("base", "tensor", "text", "audio", "decode", "models")),
     plain("verify", ("base", "tensor", "formats", "runtime", "decode")),
     plain(

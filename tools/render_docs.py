@@ -9,10 +9,12 @@
   packages        packaging/apt-packages.txt    -> README.md
   measured        docs/measured/*.json          -> README.md
   speech          docs/measured/*.json          -> docs/performance.md
+  cards           docs/measured/*.json          -> docs/ops.md
 
-A file of docs/measured holds "title", "machine", "command", and one of
+A file of docs/measured holds "title", "machine", "command" (no title and command with "verify_ops"), and one of
   "kind": "asr" or "asr_accuracy": what bench/compare_asr.py wrote. docs/performance.md has all of it, README the lines of "asr"
   where consonant is furthest ahead and least;
+  "kind": "verify_ops": what `consonant verify ops --device D --json` wrote, and "commit": of the sources; in docs/ops.md alone;
   "columns" and "rows": a table as it is, of text and numbers;
   "consonant" and "peer": documents of `bench --json` (peer: "name" and "results" with the same model names, threads and the
   two speeds) measured in one run, from which the ratios are computed here.
@@ -105,7 +107,7 @@ def measured(root: pathlib.Path) -> str:
         if document.get("kind") == "asr":
             return headed(document, asr_tables.speed_extremes(document), f"{document['title']}: the best and the worst line of "
                           "[docs/performance.md](docs/performance.md)")
-        if document.get("kind") == "asr_accuracy":
+        if document.get("kind") in ("asr_accuracy", "verify_ops"):
             return ""
         if "peer" in document:
             return headed(document, comparison(document, source))
@@ -129,11 +131,26 @@ def speech(root: pathlib.Path) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def cards(root: pathlib.Path) -> str:
+    def kernel(found: dict) -> list:
+        if found["faults"]:
+            raise RenderError(f"docs/measured: {found['kernel']} is wrong on {found['device']}: {found['faults'][0]}")
+        return [f"`{found['kernel']}`", found["takes"], found["cases"], f"{found['worst_error']:.1e}", f"{found['tolerance']:.1e}"]
+
+    def one(document: dict, _: str) -> str:
+        if document.get("kind") != "verify_ops":
+            return ""
+        table = asr_tables.markdown(["kernel", "takes", "cases", "worst error", "tolerance"], [kernel(k) for k in document["kernels"]])
+        return f"**{document['machine']}**, commit {document['commit'][:12]}\n\n{table}"
+    return each_measured(root, one)
+
+
 BLOCKS = (
     ("docs/layers.md", "include-table", include_table),
     ("README.md", "packages", packages),
     ("README.md", "measured", measured),
     ("docs/performance.md", "speech", speech),
+    ("docs/ops.md", "cards", cards),
 )
 
 

@@ -15,6 +15,9 @@ LAYERS = "<!-- include-table: x -->\n<!-- end include-table -->\n"
 RESULT = {"model": "M", "threads": 2, "prefill_tokens_per_s": 300.0, "decode_tokens_per_s": 70.0,
           "decode_share_of_bandwidth": 0.5}
 PERFORMANCE = "x\n<!-- speech: x -->\n<!-- end speech -->\n"
+OPS = "x\n<!-- cards: x -->\n<!-- end cards -->\n"
+KERNEL = {"op": "linear", "kernel": "linear_mma", "device": "cuda", "takes": "`x`: f32", "cases": 12, "worst_error": 1e-7,
+          "tolerance": 2e-7, "faults": []}
 PEER = {"model": "M", "threads": 2, "prefill_tokens_per_s": 150.0, "decode_tokens_per_s": 50.0}
 
 
@@ -26,6 +29,7 @@ class Render(unittest.TestCase):
         self.write("README.md", README)
         self.write("docs/layers.md", LAYERS)
         self.write("docs/performance.md", PERFORMANCE)
+        self.write("docs/ops.md", OPS)
         self.write("packaging/apt-packages.txt", "# list\ng++ build compiler\nclang tools for fuzz\nninja build it\n")
 
     def write(self, name, text):
@@ -53,6 +57,21 @@ class Render(unittest.TestCase):
         render_docs.render(self.root, check=False)
         self.assertIn("| M | 2 | 300 | 150 | **2.00** | 70.0 | 50.0 | **1.40** | 50% |\n", self.readme())
         self.assertNotIn("old", self.readme())
+
+    def test_what_a_card_has_proved_is_in_the_page_of_ops(self):
+        proof = {"kind": "verify_ops", "machine": "a card, sm_90", "commit": "0123456789abcdef", "kernels": [KERNEL]}
+        self.write("docs/measured/verify_ops.json", proof)
+        render_docs.render(self.root, check=False)
+        page = (self.root / "docs/ops.md").read_text()
+        self.assertIn("**a card, sm_90**, commit 0123456789ab\n", page)
+        self.assertIn("| `linear_mma` | `x`: f32 | 12 | 1.0e-07 | 2.0e-07 |\n", page)
+        self.assertNotIn("card", self.readme())
+
+    def test_a_wrong_kernel_is_no_proof(self):
+        self.write("docs/measured/verify_ops.json", {"kind": "verify_ops", "machine": "a card", "commit": "0",
+                                                     "kernels": [KERNEL | {"worst_error": None, "faults": ["17 tokens: differs"]}]})
+        with self.assertRaisesRegex(render_docs.RenderError, "linear_mma is wrong on cuda: 17 tokens: differs"):
+            render_docs.render(self.root, check=False)
 
     def test_a_changed_figure_is_noticed(self):
         self.measure()

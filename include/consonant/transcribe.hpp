@@ -147,9 +147,17 @@ class Transcriber {
   virtual void cancel() noexcept = 0;
 };
 
-// A transcript as text of one of these kinds. Bad usage for others.
+// How srt and vtt lay out segments whose words have times; the others are a subtitle each.
+struct SubtitleOptions {
+  int line = 42;           // characters that a line has at most, if words don't need more
+  int lines = 2;           // of a subtitle; longer segments become several
+  bool sentences = false;  // every sentence is a subtitle of its own
+};
+
+// A transcript as text of one of these kinds. Bad usage for others, and for subtitles of no lines or characters.
 //   txt   a segment a line     srt, vtt  subtitles     json  everything (see cli.md)     csv, tsv  start, end, text
-std::string format_transcript(const Transcript& transcript, std::string_view format);
+std::string format_transcript(const Transcript& transcript, std::string_view format,
+                              const SubtitleOptions& subtitles = {});
 const std::vector<std::string>& transcript_formats();
 
 }  // namespace consonant

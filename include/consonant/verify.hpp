@@ -61,18 +61,18 @@ Comparison compare(const std::string& a, const std::string& b);
 // A node of a device beside the CPU's with all in float32.
 struct NodeAgreement {
   std::string name, op, kernel, source;
-  // Worst row: root mean square of the differences over that of the reference's row. `error`: with the reference's inputs, so
-  // the kernel's own; `drift`: in a run of its own, where errors add up.
+  // Worst row: root mean square of the differences over that of the reference's row. `error`: with the reference's
+  // inputs, so the kernel's own; `drift`: in a run of its own, where errors add up.
   double error = 0, tolerance = 0, drift = 0;
   bool within_tolerance = true;
 };
 
-// Whether a device computes what the CPU does. The decisions come from the tokens given (teacher-forced): sampled output
-// is never compared.
+// Whether a device computes what the CPU does. The decisions come from the tokens given (teacher-forced): sampled
+// output is never compared.
 struct Agreement {
   std::string model, device, driver, version;
   std::vector<std::pair<std::string, int64_t>> kernels;  // of a step, and how many nodes each runs
-  bool positive_control = false;  // both devices gave the same bits twice; without it nothing is said to agree
+  bool positive_control = false;         // both devices gave the same bits twice; without it nothing is said to agree
   double worst_cosine = 1, max_abs = 0;  // of the logits
   int64_t decisions = 0, disagreements = 0;  // argmax of rows; outside the reference's tie margin
   double least_cosine = 0;                   // that the logits must have
@@ -82,8 +82,8 @@ struct Agreement {
   bool agree = false;
 };
 
-// Runs `tokens` on both, all positions' logits compared, then node by node. Both must be of the same file; the reference
-// a CPU with precision "f32". Bad input for tokens that don't fit.
+// Runs `tokens` on both, all positions' logits compared, then node by node. Both must be of the same file; the
+// reference a CPU with precision "f32". Bad input for tokens that don't fit.
 Agreement prove(Engine& reference, Engine& device, const std::vector<int32_t>& tokens);
 // The same of a speech model: the first window of `audio`, then `options.tokens` or what the reference hears.
 Agreement prove(Transcriber& reference, Transcriber& device, AudioInput& audio, const SpeechRecordOptions& options);
@@ -94,15 +94,26 @@ std::vector<int32_t> recorded_tokens(const std::string& recording);
 
 // What a sweep of one kernel over its op's cases found.
 struct KernelReport {
-  std::string op, device;  // `op`: the kernel's name
+  std::string op, kernel, device;  // `kernel`: the op's name unless the device has several for it
+  std::string takes;               // types by the roles of its inputs
   int64_t cases = 0;
   double error = 0, tolerance = 0;  // of the case nearest to its tolerance: shares of what its numbers are made of
   std::vector<std::string> faults;  // each with its case; empty if the kernel is right
 };
 
-// Runs the kernels of a device over their cases, those of one op if it is named, and compares them with the reference.
-// Unknown names are wrong usage. `reduced`: only an accelerator's small cases, for tools that slow it down.
-std::vector<KernelReport> verify_ops(const std::string& device, const std::string& op = "", bool reduced = false);
+struct OpsReport {
+  std::string machine;  // the card, what its kernels are compiled for, its driver
+  std::vector<KernelReport> kernels;
+};
+
+struct OpsOptions {
+  std::string device = "cpu";  // "auto", "reference", "cuda:1", "emu32", ...
+  std::string op;              // this op, or this kernel, alone
+  bool reduced = false;        // small cases only, for tools that slow each access down
+};
+
+// Runs the kernels of a device over their cases and compares them with the reference. Unknown names are wrong usage.
+OpsReport verify_ops(const OpsOptions& options);
 
 // The page docs/ops.md: which kernels there are, and what they take.
 std::string describe_ops();

@@ -27,6 +27,7 @@ struct FakeSpeech {
   std::string loaded_path;
   int loads = 0;
   std::vector<TranscribeOptions> asked;
+  SubtitleOptions subtitles;  // of the last text
   std::vector<AudioOptions> opened;
   std::vector<std::string> heard;  // names of the recordings
   std::string pcm;
@@ -180,7 +181,10 @@ inline Speech fake_speech(const std::shared_ptr<FakeSpeech>& state) {
     for (const float s : samples) text += char(s);
     return std::make_unique<FakeAudio>(std::move(name), text);
   };
-  speech.format = format_fake;
+  speech.format = [state](const Transcript& t, std::string_view format, const SubtitleOptions& subtitles) {
+    state->subtitles = subtitles;
+    return format_fake(t, format);
+  };
   speech.formats = []() -> const std::vector<std::string>& {
     static const std::vector<std::string> names = {"txt", "srt", "vtt", "json", "csv", "tsv"};
     return names;

@@ -78,9 +78,9 @@ class Cli : public testing::Test {
       recorded = options;
       recorded_path = path;
     };
-    world.verify_ops = [this](const std::string& device, const std::string& op) {
-      swept = device + "/" + op;
-      return kernels;
+    world.verify_ops = [this](const OpsOptions& options) {
+      swept = options.device + "/" + options.op + (options.reduced ? "/reduced" : "");
+      return OpsReport{"a card", kernels};
     };
     world.compare = [this](const std::string&, const std::string&) { return comparison; };
     return world;
@@ -93,7 +93,8 @@ class Cli : public testing::Test {
   std::string recorded_path;
   Comparison comparison;
   std::string swept;
-  std::vector<KernelReport> kernels = {{"add", "cpu", 12, 1e-7, 2e-7, {}}, {"rope", "cpu", 5, 0.5, 1e-6, {}}};
+  std::vector<KernelReport> kernels = {{"add", "add", "cpu", "`a`: f32", 12, 1e-7, 2e-7, {}},
+                                       {"rope", "rope_pairs", "cpu", "`x`: f32", 5, 0.5, 1e-6, {}}};
 };
 
 TEST_F(Cli, HelpOfEveryCommandHasAnExample) {
@@ -501,33 +502,26 @@ TEST_F(Cli, VerifyCompareExitsSevenOnDisagreement) {
 TEST_F(Cli, VerifyOpsExitsSevenIfAKernelIsWrong) {
   EXPECT_EQ(run({"verify", "ops"}), 0);
   EXPECT_EQ(swept, "cpu/");
+  EXPECT_THAT(text, testing::StartsWith("a card\n"));
   EXPECT_THAT(text, HasSubstr("1.00e-07     2.00e-07\n"));
-  EXPECT_EQ(run({"verify", "ops", "--device", "reference", "--op", "add"}), 0);
-  EXPECT_EQ(swept, "reference/add");
+  EXPECT_THAT(text, HasSubstr("rope_pairs "));
+  EXPECT_EQ(run({"verify", "ops", "--device", "cuda:1", "--op", "add", "--reduced"}), 0);
+  EXPECT_EQ(swept, "cuda:1/add/reduced");
   kernels[1].faults = {"17 tokens: differs"};
   EXPECT_EQ(run({"verify", "ops"}), 7);
   EXPECT_THAT(text, HasSubstr("WRONG\n  17 tokens: differs\n"));
   EXPECT_EQ(run({"verify", "ops", "--json"}), 7);
+  EXPECT_EQ(Json::parse(text).at("machine"), "a card");
   const Json json = Json::parse(text).at("kernels");
   EXPECT_EQ(json.at(0), (Json{{"op", "add"},
+                              {"kernel", "add"},
                               {"device", "cpu"},
+                              {"takes", "`a`: f32"},
                               {"cases", 12},
                               {"worst_error", 1e-7},
                               {"tolerance", 2e-7},
                               {"faults", Json::array()}}));
   EXPECT_EQ(json.at(1).at("faults"), Json({"17 tokens: differs"}));
-}
-
-TEST_F(Cli, VerifyOpsRunsTheKernelsOfThisProgram) {
-  World world{Output(STDOUT_FILENO)};
-  const auto reports = world.verify_ops("cpu", "scale");
-  ASSERT_EQ(reports.size(), 1u);
-  EXPECT_GT(reports[0].cases, 10);
-  EXPECT_THAT(reports[0].faults, testing::IsEmpty());
-  EXPECT_THROW(world.verify_ops("cuda", ""), Error);
-  EXPECT_THROW(world.verify_ops("cpu", "sale"), Error);
-  EXPECT_EQ(run({"verify", "ops", "--list"}), 0);
-  EXPECT_THAT(text, testing::StartsWith("# Ops and their kernels\n"));
 }
 
 TEST_F(Cli, DoctorCountsWhatAModelNeeds) {

@@ -71,10 +71,11 @@ std::vector<Job> Run::plan() {
 }
 
 // A result under its final name is whole. In a folder it stays, so that the same command goes on where it was stopped;
-// a file that was named is what the user wants written.
+// a file that was named is what the user wants written. Standard input has no name that would tell what it holds.
 void Run::leave_finished(std::vector<Job>& jobs) {
   if (flags_.force || !flags_.out || !is_folder_output(flags_.inputs, *flags_.out, formats_)) return;
   std::erase_if(jobs, [&](Job& job) {
+    if (job.recording.path == "-") return false;
     std::error_code error;
     std::erase_if(job.results, [&](const Result& r) { return std::filesystem::is_regular_file(r.path, error); });
     if (!job.results.empty()) return false;
@@ -140,11 +141,12 @@ Transcript Run::transcribe(AudioInput& audio, const Job& job, const std::string&
 
 void Run::write(const Job& job, const Transcript& transcript) {
   if (!job.results.empty()) {
-    for (const Result& result : job.results) write_result(result.path, world_.speech.format(transcript, result.format));
+    for (const Result& result : job.results)
+      write_result(result.path, world_.speech.format(transcript, result.format, flags_.subtitles()));
     return;
   }
   if (formats_[0] == "txt") return;  // was written while it came
-  say(document(world_, transcript, formats_[0]));
+  say(document(world_, transcript, formats_[0], flags_.subtitles()));
 }
 
 void Run::one(const Job& job, size_t number) {
@@ -252,6 +254,10 @@ Action add_transcribe(CLI::App& program) {
     const auto has_words = [](const std::string& f) { return f == "json" || f == "srt" || f == "vtt"; };
     if (command->word_times && std::none_of(formats.begin(), formats.end(), has_words))
       log_warning("--word-times: json, srt and vtt make use of them; {} shows none", formats.front());
+    const auto has_subtitles = [](const std::string& f) { return f == "srt" || f == "vtt"; };
+    if (command->lays_out() && std::none_of(formats.begin(), formats.end(), has_subtitles))
+      bad_usage("--split, --max-line, --max-lines: lay out srt and vtt, of which --format {} is neither",
+                fmt::join(formats, ","));
     return command->live ? transcribe_live(world, *command, formats) : Run(world, *command, formats)();
   };
 }

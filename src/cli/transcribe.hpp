@@ -20,6 +20,7 @@ struct TranscribeFlags {
   std::optional<double> duration, deadline;
   double offset = 0;
   int beam = 5, batch = 1;
+  std::optional<int> max_line, max_lines;
   uint64_t seed = 0;
   bool recursive = false, force = false, word_times = false, no_context = false, vad = false, live = false;
   bool diarize = false, split = false, json = false;
@@ -27,6 +28,9 @@ struct TranscribeFlags {
   void add(CLI::App& app);
   void check() const;  // wrong usage for what can't be honoured or makes no sense
   TranscribeOptions options() const;
+  // Whether subtitles are to be laid out by the times of words, and how.
+  bool lays_out() const { return split || max_line || max_lines; }
+  SubtitleOptions subtitles() const;
   AudioOptions audio() const { return {offset, duration.value_or(-1)}; }
 
   // Loads the model, and bends `options` to what it can do, with a warning.

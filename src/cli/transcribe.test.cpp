@@ -140,6 +140,21 @@ TEST_F(TranscribeCli, OptionsReachTheTranscriber) {
   EXPECT_EQ(state->opened.at(1).duration, -1);
 }
 
+TEST_F(TranscribeCli, SubtitlesAreLaidOutByTheTimesOfWords) {
+  const std::string a = file("a.wav", "one\n");
+  EXPECT_EQ(run({a, "--split", "--max-line", "30", "--max-lines", "3", "--format", "vtt"}), 0);
+  EXPECT_TRUE(state->asked.at(0).word_times);
+  EXPECT_TRUE(state->subtitles.sentences);
+  EXPECT_EQ(state->subtitles.line, 30);
+  EXPECT_EQ(state->subtitles.lines, 3);
+  EXPECT_EQ(run({a, "--format", "srt", "-o", path("a.srt")}), 0);
+  EXPECT_FALSE(state->asked.at(1).word_times);
+  EXPECT_FALSE(state->subtitles.sentences);
+  EXPECT_EQ(state->subtitles.line, 42);
+  EXPECT_EQ(run({a, "--split", "--format", "srt", "-o", path("a.srt")}), 0);
+  EXPECT_TRUE(state->subtitles.sentences);
+}
+
 TEST_F(TranscribeCli, WrongUsageIsTwoBeforeAnythingIsLoaded) {
   const std::string a = file("a.wav", "one\n");
   const std::vector<std::vector<std::string>> cases = {
@@ -147,7 +162,10 @@ TEST_F(TranscribeCli, WrongUsageIsTwoBeforeAnythingIsLoaded) {
       {a, "--diarize"},
       {a, "--encoder", "x"},
       {a, "--look-ahead", "3"},
-      {a, "--split"},
+      {a, "--split"},  // of which txt shows nothing
+      {a, "--max-line", "30", "--format", "json"},
+      {a, "--max-line", "0", "--format", "srt"},
+      {a, "--max-lines", "0", "--format", "srt"},
       {a, "--format", "docx"},
       {a, "--format", "rttm"},
       {a, "--format", "txt,"},
@@ -268,6 +286,21 @@ TEST_F(TranscribeCli, AFolderIsMirroredAndResumed) {
   EXPECT_THAT(err, HasSubstr("4 there already (--force"));
   EXPECT_EQ(run({path("in"), "-o", out, "--recursive", "--force"}), 0);
   EXPECT_EQ(content(out + "/a.txt"), "one\n");
+}
+
+TEST_F(TranscribeCli, StandardInputIsNeverThereAlready) {
+  const std::string out = path("texts/");
+  EXPECT_EQ(run({"-", "-o", out}, "one\n"), 0);
+  EXPECT_EQ(content(out + "stdin.txt"), "one\n");
+  EXPECT_EQ(run({"-", "-o", out}, "two\n"), 0);
+  EXPECT_EQ(content(out + "stdin.txt"), "two\n");
+  // Beside recordings that are.
+  const std::string a = file("a.wav", "a\n");
+  EXPECT_EQ(run({a, "-", "-o", out}, "three\n"), 0);
+  file("texts/a.txt", "kept");
+  EXPECT_EQ(run({a, "-", "-o", out}, "four\n"), 0);
+  EXPECT_EQ(content(out + "a.txt"), "kept");
+  EXPECT_EQ(content(out + "stdin.txt"), "four\n");
 }
 
 TEST_F(TranscribeCli, OneBadFileNeverStopsTheOthers) {

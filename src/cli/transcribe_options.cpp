@@ -53,9 +53,15 @@ void TranscribeFlags::add(CLI::App& app) {
   app.add_option("-o,--output", out,
                  "File, or folder if it is one, ends in '/', or several results are to be expected; default: stdout");
   app.add_flag("--recursive", recursive, "The folders in a folder too; -o mirrors them");
-  app.add_flag("--force", force, "Replace results that are in the folder of -o already; default: leave them");
+  app.add_flag("--force", force,
+               "Replace results that are in the folder of -o already; default: leave them, but those of -");
   app.add_flag("--word-times", word_times,
                "Times and probabilities of words: in json, and where srt and vtt may part a line");
+  app.add_flag("--split", split, "srt, vtt: every sentence is a subtitle of its own");
+  app.add_option("--max-line", max_line, "srt, vtt: characters of a line; longer ones are broken between words (42)")
+      ->check(whole_number(1, 10000));
+  app.add_option("--max-lines", max_lines, "srt, vtt: lines of a subtitle; longer segments become several (2)")
+      ->check(whole_number(1, 100));
   app.add_option("--prompt", prompt, "Text that might have come before: names and spellings to keep");
   app.add_option("--beam", beam, "Texts that are followed at the same time; 1: greedy")
       ->check(whole_number(1, 64))
@@ -83,7 +89,6 @@ void TranscribeFlags::add(CLI::App& app) {
   app.add_flag("--diarize", diarize, later)->group("");
   app.add_option("--encoder", encoder, later)->group("");
   app.add_option("--look-ahead", look_ahead, later)->group("");
-  app.add_flag("--split", split, later)->group("");
   model.add(app);
 }
 
@@ -91,8 +96,6 @@ void TranscribeFlags::check() const {
   if (diarize) bad_usage("--diarize: this version doesn't tell speakers apart");
   if (encoder) bad_usage("--encoder: this version runs no model whose encoder is a file of its own");
   if (look_ahead) bad_usage("--look-ahead: this version runs no streaming model; Whisper reads whole windows");
-  if (split)
-    bad_usage("--split: this version runs no model that would need it; Whisper takes recordings of any length");
   model.check();
   if (language.empty()) bad_usage("-l '': has to be a language, or auto");
   if (!is_utf8(prompt)) bad_usage("--prompt: isn't UTF-8");
@@ -127,7 +130,7 @@ TranscribeOptions TranscribeFlags::options() const {
   o.fallback = fallback == "on";
   o.context = !no_context;
   o.batch = batch;
-  o.word_times = word_times;
+  o.word_times = word_times || lays_out();
   o.vad = vad;
   o.seed = seed;
   if (vad) {
@@ -135,6 +138,14 @@ TranscribeOptions TranscribeFlags::options() const {
     std::error_code error;
     if (!std::filesystem::exists(o.vad_model, error)) bad_input("--vad-model {}: no such file", o.vad_model);
   }
+  return o;
+}
+
+SubtitleOptions TranscribeFlags::subtitles() const {
+  SubtitleOptions o;
+  o.line = max_line.value_or(o.line);
+  o.lines = max_lines.value_or(o.lines);
+  o.sentences = split;
   return o;
 }
 

@@ -43,8 +43,9 @@ void shift(Transcript& transcript, double offset) {
   transcript.duration += offset;
 }
 
-std::string document(const World& world, const Transcript& transcript, const std::string& format) {
-  std::string text = world.speech.format(transcript, format);
+std::string document(const World& world, const Transcript& transcript, const std::string& format,
+                     const SubtitleOptions& subtitles) {
+  std::string text = world.speech.format(transcript, format, subtitles);
   if (format == "json")
     text = nlohmann::ordered_json::parse(text).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   if (!text.empty() && !text.ends_with('\n')) text += '\n';

@@ -17,7 +17,8 @@ Segment shifted(Segment segment, double offset);
 void shift(Transcript& transcript, double offset);
 
 // A document for standard output: JSON on one line, so that those of several recordings are a line each.
-std::string document(const World& world, const Transcript& transcript, const std::string& format);
+std::string document(const World& world, const Transcript& transcript, const std::string& format,
+                     const SubtitleOptions& subtitles = {});
 
 // A segment as it goes to standard output while the rest is being transcribed; empty if nothing was said.
 std::string text_of_segment(const World& world, const Segment& segment);

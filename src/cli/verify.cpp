@@ -13,6 +13,7 @@
 #include "cli/models.hpp"
 #include "cli/options.hpp"
 #include "cli/prove.hpp"
+#include "engine/version.hpp"
 
 namespace consonant {
 namespace {
@@ -127,34 +128,36 @@ int Compare::run(World& world) const {
 }
 
 struct Ops {
-  std::string device = "cpu", op;
-  bool list = false, json = false, reduced = false;
+  OpsOptions options;
+  bool list = false, json = false;
 
   int run(World& world) const;
 };
 
-std::string table(const std::vector<KernelReport>& reports) {
-  std::string text =
-      fmt::format("{:<12} {:<10} {:>6} {:>12} {:>12}\n", "op", "device", "cases", "worst error", "tolerance");
-  for (const KernelReport& r : reports) {
-    text += fmt::format("{:<12} {:<10} {:>6} {:>12.2e} {:>12.2e}{}\n", r.op, r.device, r.cases, r.error, r.tolerance,
-                        r.faults.empty() ? "" : "  WRONG");
+std::string table(const OpsReport& report) {
+  std::string text = fmt::format("{}\n{:<16} {:<10} {:>6} {:>12} {:>12}\n", report.machine, "kernel", "device", "cases",
+                                 "worst error", "tolerance");
+  for (const KernelReport& r : report.kernels) {
+    text += fmt::format("{:<16} {:<10} {:>6} {:>12.2e} {:>12.2e}{}\n", r.kernel, r.device, r.cases, r.error,
+                        r.tolerance, r.faults.empty() ? "" : "  WRONG");
     for (const std::string& fault : r.faults) text += "  " + fault + "\n";
   }
   return text;
 }
 
 // JSON has no infinity: an error without a number is null.
-nlohmann::ordered_json document(const std::vector<KernelReport>& reports) {
+nlohmann::ordered_json document(const OpsReport& report) {
   auto kernels = nlohmann::ordered_json::array();
-  for (const KernelReport& r : reports)
+  for (const KernelReport& r : report.kernels)
     kernels.push_back({{"op", r.op},
+                       {"kernel", r.kernel},
                        {"device", r.device},
+                       {"takes", r.takes},
                        {"cases", r.cases},
                        {"worst_error", std::isfinite(r.error) ? nlohmann::ordered_json(r.error) : nullptr},
                        {"tolerance", r.tolerance},
                        {"faults", r.faults}});
-  return {{"kernels", kernels}};
+  return {{"kind", "verify_ops"}, {"version", version}, {"machine", report.machine}, {"kernels", kernels}};
 }
 
 int Ops::run(World& world) const {
@@ -162,12 +165,13 @@ int Ops::run(World& world) const {
     world.out.write(describe_ops());
     return 0;
   }
-  const std::vector<KernelReport> reports = world.verify_ops(device, op, reduced);
+  const OpsReport report = world.verify_ops(options);
   if (json)
-    world.out.line(document(reports).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    world.out.line(document(report).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   else
-    world.out.write(table(reports));
-  const bool right = std::all_of(reports.begin(), reports.end(), [](const auto& r) { return r.faults.empty(); });
+    world.out.write(table(report));
+  const bool right =
+      std::all_of(report.kernels.begin(), report.kernels.end(), [](const auto& r) { return r.faults.empty(); });
   return right ? 0 : int(Exit::disagree);
 }
 
@@ -216,13 +220,15 @@ Action add_verify(CLI::App& program) {
   compare_app.add_flag("--json", compare->json, "One JSON document");
 
   CLI::App& ops_app = add_command(app, "ops", "Run every kernel over its cases; exit 7 if one isn't the reference's",
-                                  "consonant verify ops --device cpu --op attend");
+                                  "consonant verify ops --device cuda --op attend");
   auto ops = std::make_shared<Ops>();
-  ops_app.add_option("--device", ops->device, "The device whose kernels are run")
+  ops_app
+      .add_option("--device", ops->options.device,
+                  "The device whose kernels are run: cpu, reference, cuda, cuda:1, hip, emu32 or emu64")
       ->type_name("DEVICE")
       ->capture_default_str();
-  ops_app.add_option("--op", ops->op, "This op alone")->type_name("NAME");
-  ops_app.add_flag("--reduced", ops->reduced, "Only an accelerator's small cases, for tools that slow it down");
+  ops_app.add_option("--op", ops->options.op, "This op, or this kernel, alone")->type_name("NAME");
+  ops_app.add_flag("--reduced", ops->options.reduced, "Small cases only, for tools that slow each access down");
   CLI::Option* json = ops_app.add_flag("--json", ops->json, "One JSON document");
   ops_app.add_flag("--list", ops->list, "Run nothing: the ops and what their kernels take, as docs/ops.md has it")
       ->excludes(json);

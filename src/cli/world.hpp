@@ -24,7 +24,7 @@ struct Speech {
       open_audio_stream;
   std::function<std::unique_ptr<AudioInput>(std::vector<float>, std::string)> of_samples = audio_of;
   std::function<std::unique_ptr<Microphone>()> open_microphone = consonant::open_microphone;
-  std::function<std::string(const Transcript&, std::string_view)> format = format_transcript;
+  std::function<std::string(const Transcript&, std::string_view, const SubtitleOptions&)> format = format_transcript;
   std::function<const std::vector<std::string>&()> formats = transcript_formats;
   std::function<bool(const std::string&)> holds_speech = [](const std::string& path) {  // whether `load` takes it
     return open_model(path).meta->string("general.architecture", "") == "whisper";
@@ -55,7 +55,7 @@ struct World {
       [](auto& reference, auto& device, const auto& tokens) { return consonant::prove(reference, device, tokens); };
   std::function<void(Engine&, const std::string&, const std::string&)> replay = consonant::replay;
   std::function<Comparison(const std::string&, const std::string&)> compare = consonant::compare;
-  std::function<std::vector<KernelReport>(const std::string&, const std::string&, bool)> verify_ops = consonant::verify_ops;
+  std::function<OpsReport(const OpsOptions&)> verify_ops = consonant::verify_ops;
   Speech speech;
 };
 

@@ -10,7 +10,7 @@ namespace consonant {
 
 Search::Search(BranchingModel& model, TokenRules& rules, int sequence, const SearchOptions& options)
     : model_(model), rules_(rules), options_(options) {
-  live_.push_back({{}, sequence, Random(options.seed)});
+  live_.push_back({{}, sequence, {}});
   if (options.width >= 1 && options.max_tokens >= 1) return;
   close_all();
   bad_usage("a search of {} hypotheses of up to {} tokens; wanted 1 or more of each", options.width,
@@ -28,11 +28,9 @@ void Search::close_all() {
 
 void Search::start(std::span<const float> logits) {
   if (options_.temperature > 0) {
-    // Samples of their own: each has its random numbers, so that they don't depend on when the others end.
-    for (int i = 1; i < options_.width; ++i) {
-      const int copy = model_.fork(live_[0].sequence);
-      live_.push_back({{}, copy, Random(options_.seed + uint64_t(i) * 0x9e3779b97f4a7c15u)});
-    }
+    // Each sample has its own random numbers, so that it doesn't depend on what becomes of the others.
+    for (int i = 0; i < options_.width; ++i)
+      live_[0].samples.push_back(Random(options_.seed + uint64_t(i) * 0x9e3779b97f4a7c15u));
   }
   advance([&](size_t) { return logits; });
 }
@@ -71,21 +69,29 @@ Hypothesis extended(Hypothesis text, const NextToken& next, bool ends) {
 }  // namespace
 
 void Search::advance_samples(const std::function<std::span<const float>(size_t)>& row) {
-  size_t kept = 0;
+  std::vector<Successor> chosen;
   for (size_t i = 0; i < live_.size(); ++i) {
     Live& one = live_[i];
-    const NextToken next = rules_.draw(row(i), one.text.tokens, options_.temperature, one.random);
-    const bool ends = next.token == options_.end;
-    one.text = extended(std::move(one.text), next, ends);
-    if (ends) {
-      finished_.push_back(std::move(one.text));
-      model_.close(std::exchange(one.sequence, -1));
-    } else {
-      if (kept != i) std::swap(live_[kept], live_[i]);
-      ++kept;
+    rules_.draw(row(i), one.text.tokens, options_.temperature, one.samples, next_);
+    const size_t first = chosen.size();
+    bool ends = false;
+    for (size_t s = 0; s < next_.size(); ++s) {
+      const NextToken& next = next_[s];
+      if (next.token == options_.end) {
+        if (!ends) finished_.push_back(extended(one.text, next, true));
+        ends = true;
+        continue;
+      }
+      const auto same = std::find_if(chosen.begin() + std::ptrdiff_t(first), chosen.end(),
+                                     [&](const Successor& other) { return other.next.token == next.token; });
+      if (same != chosen.end()) {
+        same->samples.push_back(one.samples[s]);
+      } else {
+        chosen.push_back({i, next, one.text.sum + next.logprob, {one.samples[s]}});
+      }
     }
   }
-  live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(kept), live_.end());
+  branch(std::move(chosen));
 }
 
 void Search::advance_beams(const std::function<std::span<const float>(size_t)>& row) {
@@ -94,7 +100,7 @@ void Search::advance_beams(const std::function<std::span<const float>(size_t)>& 
   for (size_t i = 0; i < live_.size(); ++i) {
     // One more than there are beams, since one of them may be the end. Greedy takes the first whatever it is.
     rules_.best(row(i), live_[i].text.tokens, width == 1 ? 1 : options_.width + 1, next_);
-    for (const NextToken& next : next_) all.push_back({i, next, live_[i].text.sum + next.logprob});
+    for (const NextToken& next : next_) all.push_back({i, next, live_[i].text.sum + next.logprob, {}});
   }
   std::stable_sort(all.begin(), all.end(), [](const Successor& a, const Successor& b) { return a.sum > b.sum; });
   std::vector<Successor> chosen;
@@ -109,13 +115,13 @@ void Search::advance_beams(const std::function<std::span<const float>(size_t)>& 
   if (finished_.size() >= width) {
     close_all();
   } else {
-    branch(chosen);
+    branch(std::move(chosen));
   }
 }
 
 // The last successor of a hypothesis goes on in its sequence, those before it get copies. Sequences without a successor
 // are closed first, so that copies can take their place.
-void Search::branch(const std::vector<Successor>& chosen) {
+void Search::branch(std::vector<Successor> chosen) {
   std::vector<int> taken(live_.size(), 0);
   for (const Successor& s : chosen) ++taken[s.parent];
   for (size_t i = 0; i < live_.size(); ++i) {
@@ -124,10 +130,10 @@ void Search::branch(const std::vector<Successor>& chosen) {
   std::vector<Live> next;
   next.reserve(chosen.size());
   try {
-    for (const Successor& s : chosen) {
+    for (Successor& s : chosen) {
       Live& parent = live_[s.parent];
       const int sequence = --taken[s.parent] > 0 ? model_.fork(parent.sequence) : std::exchange(parent.sequence, -1);
-      next.push_back({extended(parent.text, s.next, false), sequence, parent.random});
+      next.push_back({extended(parent.text, s.next, false), sequence, std::move(s.samples)});
     }
   } catch (...) {
     for (const Live& one : next) model_.close(one.sequence);

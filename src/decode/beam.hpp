@@ -43,9 +43,9 @@ class TokenRules {
   virtual void best(std::span<const float> logits, std::span<const int32_t> generated, int count,
                     std::vector<NextToken>& to) = 0;
 
-  // One token, drawn at a temperature above 0; its log probability is that at temperature 1.
-  virtual NextToken draw(std::span<const float> logits, std::span<const int32_t> generated, double temperature,
-                         Random& random) = 0;
+  // One token for each of `randoms`, drawn at a temperature above 0; log probabilities are those at temperature 1.
+  virtual void draw(std::span<const float> logits, std::span<const int32_t> generated, double temperature,
+                    std::span<Random> randoms, std::vector<NextToken>& to) = 0;
 };
 
 struct SearchOptions {
@@ -68,7 +68,8 @@ struct Hypothesis {
 // One search for the likeliest continuation of a sequence. Beams as Whisper has them: at every step the best `width`
 // continuations of all live hypotheses that don't end go on, those that end above them are finished, and the search is
 // over when `width` are finished. A hypothesis' rank is the mean log probability of its tokens and the end token.
-// A hypothesis with one successor keeps its sequence, so greedy search forks nothing.
+// A hypothesis with one successor keeps its sequence, so greedy search forks nothing. Samples are one hypothesis as
+// long as they say the same: at low temperatures most of them do for long, and what they read is read once.
 class Search {
  public:
   // `sequence` has read the prompt; it belongs to the search from now on. `model` and `rules` must outlive it.
@@ -93,18 +94,19 @@ class Search {
   struct Live {
     Hypothesis text;
     int sequence;
-    Random random{0};
+    std::vector<Random> samples;  // that say this so far, at a temperature above 0
   };
   struct Successor {
     size_t parent;
     NextToken next;
     double sum;
+    std::vector<Random> samples;
   };
 
   void advance(const std::function<std::span<const float>(size_t)>& row);
   void advance_beams(const std::function<std::span<const float>(size_t)>& row);
   void advance_samples(const std::function<std::span<const float>(size_t)>& row);
-  void branch(const std::vector<Successor>& chosen);
+  void branch(std::vector<Successor> chosen);
   void end_at_bound();
   void close_all();
 

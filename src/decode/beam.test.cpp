@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/error.hpp"
 
@@ -50,6 +51,7 @@ class FakeModel : public BranchingModel {
   void close(int sequence) override { EXPECT_EQ(texts_.erase(sequence), 1u); }
   std::span<const float> evaluate(std::span<const Piece> pieces) override {
     ++steps;
+    rows += int(pieces.size());
     rows_.clear();
     for (const Piece& p : pieces) {
       auto& text = texts_.at(p.sequence).second;
@@ -60,7 +62,7 @@ class FakeModel : public BranchingModel {
     if (steps == fail_at) throw_error(Exit::failed, "as the test wants");
     return rows_;
   }
-  int forks = 0, steps = 0, fail_at = -1;
+  int forks = 0, steps = 0, rows = 0, fail_at = -1;
 
  private:
   std::map<int, std::pair<uint64_t, Tokens>> texts_;
@@ -75,10 +77,17 @@ struct AllAllowed : TokenRules {
     std::stable_sort(to.begin(), to.end(), [](auto& a, auto& b) { return a.logprob > b.logprob; });
     to.resize(std::min(to.size(), size_t(count)));
   }
-  NextToken draw(std::span<const float> logits, std::span<const int32_t>, double, Random& random) override {
-    double left = random.uniform();
+  void draw(std::span<const float> logits, std::span<const int32_t>, double temperature, std::span<Random> randoms,
+            std::vector<NextToken>& to) override {
+    to.clear();
+    for (Random& random : randoms) to.push_back(drawn(logits, temperature, random));
+  }
+  static NextToken drawn(std::span<const float> logits, double temperature, Random& random) {
+    double left = 0;
+    for (const float x : logits) left += std::exp(double(x) / temperature);
+    left *= random.uniform();
     for (size_t i = 0; i + 1 < logits.size(); ++i) {
-      if ((left -= std::exp(double(logits[i]))) < 0) return {int32_t(i), double(logits[i])};
+      if ((left -= std::exp(double(logits[i]) / temperature)) < 0) return {int32_t(i), double(logits[i])};
     }
     return {int32_t(vocabulary) - 1, double(logits.back())};
   }
@@ -89,8 +98,9 @@ struct NeverEnds : AllAllowed {
     to.clear();
     for (int i = 1; i <= count; ++i) to.push_back({i, double(logits[size_t(i)])});
   }
-  NextToken draw(std::span<const float> logits, std::span<const int32_t>, double, Random&) override {
-    return {1, double(logits[1])};
+  void draw(std::span<const float> logits, std::span<const int32_t>, double, std::span<Random> randoms,
+            std::vector<NextToken>& to) override {
+    to.assign(randoms.size(), {1, double(logits[1])});
   }
 };
 
@@ -204,6 +214,40 @@ TEST(Beam, SamplesDependOnTheSeed) {
   }
   EXPECT_GT(texts.size(), 10u);
   EXPECT_EQ(model.forks, 0);
+}
+
+// Samples share what they say alike, and each says what it says alone.
+TEST(Beam, SamplesPartOnlyWhereTheyDiffer) {
+  rc::check([] {
+    const auto salt = *rc::gen::arbitrary<uint64_t>();
+    const double temperature = *rc::gen::element(0.05, 0.5, 1.0);
+    const int width = 5;
+    FakeModel model;
+    AllAllowed rules;
+    std::vector<std::unique_ptr<Search>> search;
+    search.push_back(begin(model, rules, salt,
+                           {.end = end, .max_tokens = 12, .width = width, .temperature = temperature, .seed = salt}));
+    RC_ASSERT(run_searches(model, search, always));
+
+    Hypothesis best;
+    std::set<Tokens> prefixes;  // that the model has to read
+    for (int i = 0; i < width; ++i) {
+      Random random(salt + uint64_t(i) * 0x9e3779b97f4a7c15u);
+      Hypothesis text;
+      while (!text.ended && text.tokens.size() < 12) {
+        if (!text.tokens.empty()) prefixes.insert(text.tokens);
+        const NextToken next = AllAllowed::drawn(scores(salt, text.tokens), temperature, random);
+        text.sum += next.logprob;
+        text.ended = next.token == end;
+        if (!text.ended) text.tokens.push_back(next.token);
+      }
+      if (i == 0 || text.mean() > best.mean()) best = text;
+    }
+    RC_ASSERT(search[0]->best().tokens == best.tokens);
+    RC_ASSERT(std::fabs(search[0]->best().mean() - best.mean()) < 1e-9);
+    RC_ASSERT(model.rows == int(prefixes.size()));
+    RC_ASSERT(model.forks < width);
+  });
 }
 
 TEST(Beam, StoppedOrFailedSearchesLeaveNoSequence) {

@@ -34,8 +34,9 @@ class Random {
     return result;
   }
 
-  // Uniform in [0, 1), a multiple of 2^-53.
-  double uniform() { return double(next() >> 11) * 0x1p-53; }
+  // Uniform from 0 to 2^53 - 1, and in [0, 1).
+  uint64_t number() { return next() >> 11; }
+  double uniform() { return double(number()) * 0x1p-53; }
 
  private:
   std::array<uint64_t, 4> state_;

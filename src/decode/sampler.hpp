@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "decode/random.hpp"
+#include "ops/sample/stages.hpp"
 
 namespace consonant {
 
@@ -33,9 +34,9 @@ struct Candidate {
   double probability;
 };
 
-// Picks tokens. Deterministic: the draw uses a generator of its own, exponentials and sums of one fixed order, so that
-// the same logits, history and seed give the same tokens on every machine. Equal logits rank by token id, the lower one
-// first.
+// Picks tokens. Deterministic: the draw uses a generator of its own, exponentials of one definition and sums that are
+// exact, so that the same logits, history and seed give the same tokens on every machine and on every device. Equal
+// logits rank by token id, the lower one first.
 class Sampler {
  public:
   explicit Sampler(Sampling sampling);  // wrong usage for values outside their range
@@ -47,31 +48,22 @@ class Sampler {
   // What pick would draw from, in order of token id; greedy: one candidate.
   std::vector<Candidate> distribution(std::span<const float> logits, std::span<const int32_t> history);
 
-  bool greedy() const { return sampling_.temperature == 0; }
+  bool greedy() const { return options_.temperature == 0; }
+
+  // What the op `sample` (ops/sample) takes to pick the same token on a device: the options, the tokens whose logits
+  // change, and the number of the draw, which is the generator's next unless greedy.
+  const DrawOptions& options() const { return options_; }
+  std::vector<Adjustment> adjustments(std::span<const int32_t> history, size_t vocabulary) const;
+  uint64_t next_number() { return greedy() ? 0 : random_.number(); }
 
  private:
-  float adjust(std::span<const float> logits, std::span<const int32_t> history);
-  void penalise(std::span<const int32_t> history);
-  int32_t best(float top) const;
-  void filter(float top);
-  void collect_top_k(size_t k);
-  void collect();
-  void weigh(float top);
-  void keep_typical();
-  template <class Predicate>
-  void keep_if(Predicate predicate);
-  double temper();
+  void adjust(std::span<const float> logits, std::span<const int32_t> history);
 
   Sampling sampling_;
+  DrawOptions options_;
+  std::vector<Adjustment> biases_;  // in order of token id
   Random random_;
-  std::vector<float> logits_;  // of all tokens, adjusted by bias and penalties
-
-  // The tokens that may still be drawn, in order of id.
-  std::vector<int32_t> tokens_;
-  std::vector<float> values_;  // their logits
-  std::vector<float>
-      weights_;  // exp(logit - greatest logit of all), in the end exp((logit - greatest left) / temperature)
-  std::vector<float> keys_;  // their ranks in a stage, smaller is better
+  Stages stages_;
 };
 
 // log(softmax(logits)[token]).

@@ -13,8 +13,8 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "decode/cut.hpp"
-#include "decode/exponential.hpp"
+#include "base/exponential.hpp"
+#include "ops/sample/cut.hpp"
 
 namespace consonant {
 namespace {
@@ -70,6 +70,14 @@ TEST(Exponential, IsWithinItsBound) {
   EXPECT_EQ(exp_of_negative(0), 1.0f);
   EXPECT_EQ(exp_of_negative(-88), 0.0f);
   EXPECT_EQ(exp_of_negative(-std::numeric_limits<float>::infinity()), 0.0f);
+}
+
+TEST(Logarithm, IsWithinItsBound) {
+  for (double x = 1; x < 1e300; x *= 1.0137) {
+    const double exact = std::log(x);
+    EXPECT_NEAR(log_of_large(x), exact, 1e-15 * std::max(exact, 1.0)) << x;
+  }
+  EXPECT_EQ(log_of_large(1), 0);
 }
 
 TEST(Sampler, GreedyTakesTheGreatestAndTheLowerIdOfEqualOnes) {
@@ -277,15 +285,14 @@ TEST(CutProperties, IsThatOfAFullSort) {
   EXPECT_TRUE(rc::check([] {
     std::vector<float> keys = any_logits();
     for (float& key : keys) key = key == -INFINITY ? 0 : key;
-    std::vector<float> masses(keys.size());
-    for (size_t i = 0; i < masses.size(); ++i)
-      masses[i] = float(i * 7 % 5);  // whole numbers: sums are exact in any order
-    const double target = *rc::gen::inRange(1, 10000);
+    std::vector<uint64_t> masses(keys.size());
+    for (size_t i = 0; i < masses.size(); ++i) masses[i] = i * 7 % 5;
+    const auto target = *rc::gen::inRange<uint64_t>(1, 10000);
     std::vector<size_t> order(keys.size());
     std::iota(order.begin(), order.end(), size_t(0));
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return keys[a] < keys[b]; });
     std::vector<bool> expected(keys.size());
-    double sum = 0;
+    uint64_t sum = 0;
     for (size_t i = 0; i < order.size() && sum < target; ++i) {
       expected[order[i]] = true;
       sum += double(masses[order[i]]);

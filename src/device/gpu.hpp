@@ -44,6 +44,9 @@ std::unique_ptr<Accelerator> open_device(int index);
 //   block(), block_y(), block_z(), blocks(), thread(), threads(), lane(), warp(), warps()
 //   sync()                               all threads of the block
 //   shfl(x, lane), shfl_xor(x, mask)     of 4-byte values, all lanes of the warp taking part
+//   ballot(yes)                          a bit for each lane of the warp, all of them taking part
+//   popcount(bits)
+//   atomic_add(p, x)                     to a 4- or 8-byte integer in shared memory
 //   Ptr<T>, load16(p), store16(p, x)     a pointer into global memory; 16 aligned bytes as a U4
 //   cast<U>(p)                           the same memory as elements of type U
 //   GPU_SHARED(T, name, count), GPU_DYNAMIC_SHARED(T, name)

@@ -52,6 +52,7 @@ template <class T>
 GPU_FN T shfl_xor(T x, int mask) {
   return __shfl_xor(x, mask);
 }
+GPU_FN uint64_t ballot(bool yes) { return __ballot(yes); }
 #else
 template <class T>
 GPU_FN T shfl(T x, int lane) {
@@ -61,11 +62,18 @@ template <class T>
 GPU_FN T shfl_xor(T x, int mask) {
   return __shfl_xor_sync(0xFFFFFFFFu, x, mask);
 }
+GPU_FN uint64_t ballot(bool yes) { return __ballot_sync(0xFFFFFFFFu, yes); }
 #endif
 
 GPU_FN unsigned char* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   return shared_bytes;
+}
+
+GPU_FN int popcount(uint64_t bits) { return __popcll(bits); }
+GPU_FN void atomic_add(Shared<uint32_t> p, uint32_t x) { atomicAdd(p, x); }
+GPU_FN void atomic_add(Shared<uint64_t> p, uint64_t x) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(x));
 }
 
 struct alignas(16) U4 {
@@ -106,8 +114,19 @@ GPU_FN float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 GPU_FN float round_even(float x) { return ::rintf(x); }
 GPU_FN double exp(double x) { return ::exp(x); }
 // a * b and a + b rounded each, whatever the compiler would fuse.
+#ifdef __HIPCC__
+GPU_FN float mul(float a, float b) {
+#pragma clang fp contract(off)
+  return a * b;
+}
+GPU_FN float add(float a, float b) {
+#pragma clang fp contract(off)
+  return a + b;
+}
+#else
 GPU_FN float mul(float a, float b) { return __fmul_rn(a, b); }
 GPU_FN float add(float a, float b) { return __fadd_rn(a, b); }
+#endif
 
 GPU_FN int dot4(int a, int b, int c) {
 #if defined(__HIPCC__)

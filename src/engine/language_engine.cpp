@@ -22,7 +22,8 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
   weights_.emplace(file_);
   model_ = load_language_model(file_, *weights_);
   warn_of_unused(file_, *weights_);
-  if (file_.meta->has("tokenizer.ggml.model")) tokenizer_ = Tokenizer::load(*file_.meta);
+  // llama.cpp writes "no_vocab" for a model that comes without one.
+  if (file_.meta->string("tokenizer.ggml.model", "no_vocab") != "no_vocab") tokenizer_ = Tokenizer::load(*file_.meta);
 
   const RunnerOptions runner = runner_options();
   const auto sources = sources_of(file_, *weights_);

@@ -182,8 +182,11 @@ std::shared_ptr<Transcriber> Transcriber::load(const std::string& path, const En
   return std::make_shared<SpeechEngine>(path, options);
 }
 
-std::string format_transcript(const Transcript& transcript, std::string_view format) {
-  return write_transcript(transcript_as<TimedTranscript, TimedSegment>(transcript), format);
+std::string format_transcript(const Transcript& transcript, std::string_view format, const SubtitleOptions& subtitles) {
+  if (subtitles.line < 1 || subtitles.lines < 1)
+    bad_usage("subtitles of {} lines of {} characters; wanted 1 or more of each", subtitles.lines, subtitles.line);
+  return write_transcript(transcript_as<TimedTranscript, TimedSegment>(transcript), format,
+                          {subtitles.line, subtitles.lines, subtitles.sentences});
 }
 
 const std::vector<std::string>& transcript_formats() { return transcript_kinds(); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The paged cache (graph/inputs.hpp) as a kernel of an accelerator reads and writes it. The type of its numbers stands for
-// the cache's: float, uint16_t for float16, int8_t for q8_0.
+// The paged cache (graph/inputs.hpp) as a kernel of an accelerator reads and writes it. The type of its numbers stands
+// for the cache's: float, uint16_t for float16, int8_t for q8_0.
 #include <type_traits>
 
 #include "base/error.hpp"

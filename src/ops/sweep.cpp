@@ -178,7 +178,10 @@ SweepResult sweep_cases(Op op, int64_t most_work, const RunCase& run) {
       const CaseResult one = run(c, {apart, {}, {}});
       const std::string name = fmt::format("{}{}", c.name, apart ? ", of wider rows" : "");
       if (!one.fault.empty()) result.faults.push_back(fmt::format("{}: {}", name, one.fault));
-      if (one.lost) return result;
+      if (one.lost) {
+        result.lost = true;
+        return result;
+      }
       if (!one.ran) continue;
       ++result.cases;
       const double share = one.tolerance > 0 ? one.error / one.tolerance : one.error;

@@ -45,6 +45,7 @@ struct SweepResult {
   int64_t cases = 0;                // that ran
   double error = 0, tolerance = 0;  // of the case that is nearest to its tolerance, or furthest past it
   std::vector<std::string> faults;  // "attend: 17 tokens: ..."
+  bool lost = false;                // the device, so that the sweep ended early
 };
 
 // Every case of the kernel's op that it takes, dense and as slices of wider tensors.

@@ -124,6 +124,7 @@ class FakeWindowModel : public WindowModel {
       EXPECT_TRUE(seen.insert(p.sequence).second) << "a sequence twice in a step";
       Sequence& s = sequences_.at(p.sequence);
       EXPECT_TRUE(windows_.count(s.window));
+      this->tokens += p.tokens.size();
       const size_t first = s.tokens.size() + p.tokens.size() - size_t(p.wanted);
       s.tokens.insert(s.tokens.end(), p.tokens.begin(), p.tokens.end());
       EXPECT_LE(int64_t(s.tokens.size()), v_.text_positions);
@@ -151,7 +152,7 @@ class FakeWindowModel : public WindowModel {
 
   std::function<double(const std::vector<float>& samples, size_t row, size_t rows)> align_at;  // column
   int forks = 0, steps = 0, encoded = 0, aligned = 0;
-  size_t most_pieces = 0, most_windows = 0;
+  size_t most_pieces = 0, most_windows = 0, tokens = 0;
 
  private:
   struct Sequence {

@@ -122,6 +122,28 @@ TEST(SpeechCuts, NoWordSpansOne) {
   EXPECT_LE(t.segments[1].words[0].end, 39.5);
 }
 
+// Words that the alignment hears beyond the cut keep to their segment, and take some time there.
+TEST(SpeechCuts, WordsHeardElsewhereTakeTheirSegmentsTime) {
+  for (const double column : {10.0, 400.0}) {
+    TwoWords model(true);
+    model.align_at = [&](const std::vector<float>&, size_t row, size_t) { return row < 3 ? 0 : column; };
+    const auto t = transcribe(model, by_turns({10, 4, 20, 5, 6}), true);
+    ASSERT_EQ(t.segments.size(), 2u);
+    for (const TimedSegment& s : t.segments) {
+      EXPECT_GE(s.end - s.start, 0.0199);
+      ASSERT_EQ(s.words.size(), 1u);
+      EXPECT_EQ(s.words[0].start, s.start);
+      EXPECT_EQ(s.words[0].end, s.end);
+    }
+    EXPECT_GE(t.segments[0].start, 9.5);
+    EXPECT_LE(t.segments[0].end, 14.5);
+    // The second reaches from 0.2 s before the cut to what is after it: its word says on which side it is.
+    const TimedSegment& b = t.segments[1];
+    EXPECT_GE(b.start, column < 100 ? t.segments[0].end : 33.5);
+    EXPECT_LE(b.end, column < 100 ? 14.5 : 39.5);
+  }
+}
+
 // All words lie on one side: the segment keeps to it.
 TEST(SpeechCuts, ASegmentDoesntReachOverOne) {
   TwoWords model;

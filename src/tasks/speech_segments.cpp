@@ -23,6 +23,22 @@ constexpr int64_t left_out = 100;      // loud frames after a text that it shoul
 constexpr double most_letters = 15;    // a second
 constexpr int64_t few_letters = 24;
 
+// A segment takes as long as its words. Where that is no time at all, since the alignment heard them on the other side
+// of what was left out, they share the time that the text's timestamps give it.
+void time_by_words(TimedSegment& segment, double low, double high) {
+  auto& words = segment.words;
+  if (words.back().end - words.front().start < step_s) {
+    const double start = std::clamp(std::min(segment.start, high - step_s), low, high);
+    const double end = std::clamp(std::max(segment.end, start + step_s), start, high);
+    const double each = (end - start) / double(words.size());
+    for (size_t i = 0; i < words.size(); ++i) {
+      words[i].start = start + each * double(i);
+      words[i].end = i + 1 < words.size() ? words[i].start + each : end;
+    }
+  }
+  segment.start = words.front().start, segment.end = words.back().end;
+}
+
 }  // namespace
 
 std::string SpeechRun::text_of(std::span<const int32_t> tokens) const {
@@ -178,7 +194,7 @@ std::vector<TimedSegment> SpeechRun::timed(const Piece& piece, const WindowText&
       w.start = std::clamp(w.start, p.low, p.high), w.end = std::clamp(w.end, p.low, p.high);
     }
     if (!p.segment.words.empty()) {
-      p.segment.start = p.segment.words.front().start, p.segment.end = p.segment.words.back().end;
+      time_by_words(p.segment, p.low, p.high);
     } else {
       trim(piece, p.segment.start, p.segment.end);
     }

@@ -106,7 +106,7 @@ bool ends_clause(std::string_view word) {
 
 // How many words the next subtitle takes: as many as fit, or up to the end of a sentence, or of a clause if that fills
 // half of it.
-size_t next_words(std::span<const TimedWord> words, const SubtitleOptions& options) {
+size_t next_words(std::span<const TimedWord> words, const CueOptions& options) {
   std::vector<std::string> texts;
   size_t fits = 0, sentence = 0, clause = 0;
   while (fits < words.size()) {
@@ -116,14 +116,14 @@ size_t next_words(std::span<const TimedWord> words, const SubtitleOptions& optio
     const std::string& word = words[fits - 1].word;
     if (ends_sentence(word)) sentence = fits;
     if (ends_clause(word)) clause = fits;
-    if (options.split && sentence == fits) return fits;
+    if (options.sentences && sentence == fits) return fits;
   }
   if (fits == words.size()) return fits;
   if (sentence * 3 >= fits) return sentence;
   return clause * 2 >= fits ? clause : fits;
 }
 
-std::vector<Cue> cues_of(const TimedTranscript& transcript, const SubtitleOptions& options) {
+std::vector<Cue> cues_of(const TimedTranscript& transcript, const CueOptions& options) {
   std::vector<Cue> cues;
   for (const TimedSegment& s : transcript.segments) {
     if (one_line(s.text).empty()) continue;
@@ -176,7 +176,7 @@ std::string write_txt(const TimedTranscript& transcript) {
   return out;
 }
 
-std::string write_srt(const TimedTranscript& transcript, const SubtitleOptions& options) {
+std::string write_srt(const TimedTranscript& transcript, const CueOptions& options) {
   std::string out;
   int number = 0;
   for (const Cue& cue : cues_of(transcript, options)) {
@@ -188,7 +188,7 @@ std::string write_srt(const TimedTranscript& transcript, const SubtitleOptions& 
   return out;
 }
 
-std::string write_vtt(const TimedTranscript& transcript, const SubtitleOptions& options) {
+std::string write_vtt(const TimedTranscript& transcript, const CueOptions& options) {
   std::string out = "WEBVTT\n\n";  // the empty line belongs to the head, cues or not
   bool first = true;
   for (const Cue& cue : cues_of(transcript, options)) {
@@ -319,7 +319,7 @@ const std::vector<std::string>& transcript_kinds() {
   return kinds;
 }
 
-std::string write_transcript(const TimedTranscript& transcript, std::string_view kind, const SubtitleOptions& options) {
+std::string write_transcript(const TimedTranscript& transcript, std::string_view kind, const CueOptions& options) {
   if (kind == "txt") return write_txt(transcript);
   if (kind == "srt") return write_srt(transcript, options);
   if (kind == "vtt") return write_vtt(transcript, options);

@@ -9,10 +9,10 @@
 
 namespace consonant {
 
-struct SubtitleOptions {
-  int line = 42;       // characters that a line of srt and vtt has at most, if words don't need more
-  int lines = 2;       // of one subtitle; longer segments become several, if their words have times
-  bool split = false;  // every sentence is a subtitle of its own, if words have times
+struct CueOptions {
+  int line = 42;           // characters that a line of srt and vtt has at most, if words don't need more
+  int lines = 2;           // of one subtitle; longer segments become several, if their words have times
+  bool sentences = false;  // every sentence is a subtitle of its own, if words have times
 };
 
 // A transcript as text. Bad usage for a kind that isn't in `transcript_kinds`.
@@ -21,8 +21,7 @@ struct SubtitleOptions {
 //   json  everything, as one object
 //   csv, tsv   start and end in milliseconds, speaker if any is known, text
 //   rttm  a line a segment with a speaker
-std::string write_transcript(const TimedTranscript& transcript, std::string_view kind,
-                             const SubtitleOptions& options = {});
+std::string write_transcript(const TimedTranscript& transcript, std::string_view kind, const CueOptions& options = {});
 const std::vector<std::string>& transcript_kinds();
 
 // "01:02:03.456", with `point` before the milliseconds.

@@ -119,7 +119,7 @@ TEST(Subtitles, LongSegmentsAreCutWhereTheyReadBest) {
 TEST(Subtitles, SplitGivesEachSentenceItsOwn) {
   TimedTranscript t;
   t.segments = {spoken(0, "One. Two? Three and four.")};
-  EXPECT_EQ(write_transcript(t, "srt", {.split = true}),
+  EXPECT_EQ(write_transcript(t, "srt", {.sentences = true}),
             "1\n00:00:00,000 --> 00:00:00,300\nOne.\n\n2\n00:00:00,300 --> 00:00:00,600\nTwo?\n\n"
             "3\n00:00:00,600 --> 00:00:01,500\nThree and four.\n");
   EXPECT_EQ(lines_of(write_transcript(t, "srt")).size(), 3u);
@@ -137,7 +137,7 @@ TEST(Subtitles, LinesHoldWhatTheyMayAndAllWords) {
     }
     t.segments = {spoken(1, text), spoken(40, " x")};
     all += "x";
-    const SubtitleOptions options{.split = *rc::gen::arbitrary<bool>()};
+    const CueOptions options{.sentences = *rc::gen::arbitrary<bool>()};
     const auto lines = lines_of(write_transcript(t, "srt", options));
     std::string got, last = "00:00:00,000";
     for (size_t i = 0; i < lines.size();) {

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "base/error.hpp"
-#include "decode/exponential.hpp"
+#include "base/exponential.hpp"
 
 namespace consonant {
 
@@ -18,14 +19,17 @@ constexpr int64_t lanes = 16;  // partial results that loops keep, so that they 
 constexpr int32_t last_first_stamp = 50;  // 1.00 s
 constexpr float none = -std::numeric_limits<float>::infinity();
 
+// `bad` where one is NaN or +infinity: seen in its bits, as comparisons of floats would keep the loop from vectorising.
 float largest(const float* x, int64_t n, bool& bad) {
+  constexpr int32_t infinity = 0x7f800000;
   std::array<float, lanes> top;
   std::array<int32_t, lanes> wrong{};
   top.fill(none);
   const auto look = [&](int64_t lane, float value) {
     const auto l = static_cast<size_t>(lane);
+    const auto bits = std::bit_cast<int32_t>(value);
     top[l] = value > top[l] ? value : top[l];
-    wrong[l] |= !(value <= std::numeric_limits<float>::max());  // NaN and +infinity
+    wrong[l] |= (bits >= infinity ? -1 : 0) | ((bits & 0x7fffffff) > infinity ? -1 : 0);
   };
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
@@ -108,12 +112,6 @@ void WhisperRules::allow(std::span<const int32_t> generated) {
   add_stamps(least, past);
 }
 
-double WhisperRules::sum(std::span<const float> logits, const std::vector<Block>& blocks, float scale) const {
-  double sum = 0;
-  for (const Block& b : blocks) sum += exponentials(logits.data() + b.begin, b.end - b.begin, top_, scale);
-  return sum;
-}
-
 void WhisperRules::weigh(std::span<const float> logits, std::span<const int32_t> generated) {
   if (static_cast<int64_t>(logits.size()) < vocabulary_.size) {
     throw_error(Exit::failed, "the model gave {} logits; its vocabulary has {} tokens", logits.size(),
@@ -145,7 +143,9 @@ void WhisperRules::weigh(std::span<const float> logits, std::span<const int32_t>
       top_ = stamp_top;
     }
   }
-  log_sum_ = std::log(sum(logits, allowed_, 1));
+  double sum = 0;
+  for (const Block& b : allowed_) sum += exponentials(logits.data() + b.begin, b.end - b.begin, top_, 1);
+  log_sum_ = std::log(sum);
 }
 
 void WhisperRules::best(std::span<const float> logits, std::span<const int32_t> generated, int count,
@@ -167,26 +167,35 @@ void WhisperRules::best(std::span<const float> logits, std::span<const int32_t> 
   for (NextToken& t : to) t.logprob -= double(top_) + log_sum_;
 }
 
-NextToken WhisperRules::draw(std::span<const float> logits, std::span<const int32_t> generated, double temperature,
-                             Random& random) {
+void WhisperRules::draw(std::span<const float> logits, std::span<const int32_t> generated, double temperature,
+                        std::span<Random> randoms, std::vector<NextToken>& to) {
   weigh(logits, generated);
   const auto scale = static_cast<float>(1 / temperature);
-  double left = random.uniform() * sum(logits, allowed_, scale);
-  int32_t drawn = -1;
+  double sum = 0;
+  for (Block& b : allowed_) {
+    const bool none = exp_of_negative((b.top - top_) * scale) == 0;  // at low temperatures most have none
+    sum += b.mass = none ? 0 : exponentials(logits.data() + b.begin, b.end - b.begin, top_, scale);
+  }
+  to.clear();
+  for (Random& random : randoms) to.push_back(draw(logits, scale, random.uniform() * sum));
+}
+
+// The token at which the masses of the allowed, taken in order, exceed `left`. Rounding may leave that past the end of
+// its block, or of all blocks: the last token that has a probability takes it.
+NextToken WhisperRules::draw(std::span<const float> logits, float scale, double left) const {
+  const Block* block = nullptr;
   for (const Block& b : allowed_) {
-    const double mass = exponentials(logits.data() + b.begin, b.end - b.begin, top_, scale);
-    if (mass == 0) continue;
-    const bool here = left < mass;
-    if (!here) left -= mass;
-    // Rounding may leave the number drawn past the end of its block, or of all blocks: the last token that has a
-    // probability takes it.
-    for (int32_t id = b.begin; id < b.end; ++id) {
-      const float weight = exp_of_negative((logits[static_cast<size_t>(id)] - top_) * scale);
-      if (weight == 0) continue;
-      drawn = id;
-      if (here && (left -= double(weight)) < 0) break;
-    }
-    if (here) break;
+    if (b.mass == 0) continue;
+    block = &b;
+    if (left < b.mass) break;
+    left -= b.mass;
+  }
+  int32_t drawn = block->begin;  // the largest logit has a mass, so its block does
+  for (int32_t id = block->begin; id < block->end; ++id) {
+    const float weight = exp_of_negative((logits[static_cast<size_t>(id)] - top_) * scale);
+    if (weight == 0) continue;
+    drawn = id;
+    if ((left -= double(weight)) < 0) break;
   }
   return {drawn, double(logits[static_cast<size_t>(drawn)] - top_) - log_sum_};
 }

@@ -25,20 +25,21 @@ class WhisperRules : public TokenRules {
 
   void best(std::span<const float> logits, std::span<const int32_t> generated, int count,
             std::vector<NextToken>& to) override;
-  NextToken draw(std::span<const float> logits, std::span<const int32_t> generated, double temperature,
-                 Random& random) override;
+  void draw(std::span<const float> logits, std::span<const int32_t> generated, double temperature,
+            std::span<Random> randoms, std::vector<NextToken>& to) override;
 
  private:
   // A run of allowed ids, short, so that its largest logit says whether to look closer.
   struct Block {
     int32_t begin, end;
     float top = 0;
+    double mass = 0;
   };
 
   std::vector<Block> text_blocks(bool begin) const;
   void allow(std::span<const int32_t> generated);
   void weigh(std::span<const float> logits, std::span<const int32_t> generated);
-  double sum(std::span<const float> logits, const std::vector<Block>& blocks, float scale) const;
+  NextToken draw(std::span<const float> logits, float scale, double left) const;
   void add_stamps(int32_t from, int32_t to);
 
   const WhisperVocabulary& vocabulary_;

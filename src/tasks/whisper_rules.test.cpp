@@ -106,8 +106,11 @@ TEST(WhisperRules, ReferenceRulesOnAnyLogits) {
       RC_ASSERT(got[i].token == ranked[i].token);
       RC_ASSERT(std::fabs(got[i].logprob - ranked[i].logprob) < 1e-5);
     }
-    const NextToken drawn = rules.draw(logits, text, 0.4, random);
-    RC_ASSERT(std::fabs(drawn.logprob - wanted[size_t(drawn.token)]) < 1e-5);
+    std::vector<Random> randoms = {random, Random(1), random};
+    rules.draw(logits, text, 0.4, randoms, got);
+    RC_ASSERT(got.size() == 3u);
+    for (const NextToken& drawn : got) RC_ASSERT(std::fabs(drawn.logprob - wanted[size_t(drawn.token)]) < 1e-5);
+    RC_ASSERT(got[0].token == got[2].token);
   });
 }
 
@@ -120,7 +123,11 @@ TEST(WhisperRules, DrawsInProportion) {
   std::map<int32_t, int> counts;
   const int draws = 20000;
   const std::vector<int32_t> text = {'x'};
-  for (int i = 0; i < draws; ++i) ++counts[rules.draw(logits, text, 0.5, random).token];
+  std::vector<NextToken> drawn;
+  for (int i = 0; i < draws; ++i) {
+    rules.draw(logits, text, 0.5, {&random, 1}, drawn);
+    ++counts[drawn[0].token];
+  }
   const double all = 1 + std::exp(2.0) + std::exp(4.0);
   EXPECT_EQ(counts.size(), 3u);
   EXPECT_NEAR(counts['a'], draws / all, 80);

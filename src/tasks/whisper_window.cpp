@@ -65,6 +65,8 @@ std::string text_of(const Tokenizer& tokenizer, const WhisperVocabulary& v, std:
   return sanitize_utf8(bytes);
 }
 
+int attempts(const WindowSettings& settings) { return settings.fallback ? static_cast<int>(temperatures.size()) : 1; }
+
 bool failed(const WindowText& t) {
   if (t.compression_ratio > too_repetitive) return true;
   return t.avg_logprob < too_improbable && !t.silent();  // silence is what it is at any temperature
@@ -149,49 +151,81 @@ std::vector<int32_t> WindowDecoder::prompt(const WindowRequest& request, const W
   return ids;
 }
 
-std::optional<std::vector<WindowText>> WindowDecoder::attempt(std::span<const WindowRequest> requests,
+// A sequence that has read a request's prompt, and what the model gave after it. Every attempt starts from a copy.
+class WindowDecoder::Prompt {
+ public:
+  Prompt(WindowModel& model, int window, std::vector<int32_t> tokens)
+      : tokens(std::move(tokens)), model_(model), sequence_(model.open(window)) {}
+  ~Prompt() {
+    if (sequence_ >= 0) model_.close(sequence_);
+  }
+  Prompt(const Prompt&) = delete;
+  Prompt& operator=(const Prompt&) = delete;
+
+  int sequence() const { return sequence_; }
+  int copy() { return model_.fork(sequence_); }
+  int give_away() { return std::exchange(sequence_, -1); }
+
+  const std::vector<int32_t> tokens;
+  std::vector<float> logits;
+  double no_speech_prob = 0;
+
+ private:
+  WindowModel& model_;
+  int sequence_;
+};
+
+std::vector<std::unique_ptr<WindowDecoder::Prompt>> WindowDecoder::read(std::span<const WindowRequest> requests,
+                                                                        const WindowSettings& settings) {
+  std::vector<std::unique_ptr<Prompt>> prompts;
+  std::vector<WindowModel::Piece> pieces;
+  size_t rows = 0;
+  for (const WindowRequest& r : requests) {
+    prompts.push_back(std::make_unique<Prompt>(model_, r.window, prompt(r, settings)));
+    const std::vector<int32_t>& tokens = prompts.back()->tokens;
+    const auto from_start = tokens.end() - std::find(tokens.begin(), tokens.end(), v_.start);
+    pieces.push_back({prompts.back()->sequence(), tokens, from_start});
+    rows += static_cast<size_t>(from_start);
+  }
+  const auto logits = model_.evaluate(pieces);
+  check_logits(logits, rows, v_);
+  const size_t columns = logits.size() / rows;
+  size_t row = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    prompts[i]->no_speech_prob =
+        softmax(logits.subspan(row * columns, columns), 0, v_.size)[static_cast<size_t>(v_.no_speech)];
+    row += static_cast<size_t>(pieces[i].wanted);
+    const auto last = logits.subspan((row - 1) * columns, columns);
+    prompts[i]->logits.assign(last.begin(), last.end());
+  }
+  return prompts;
+}
+
+std::optional<std::vector<WindowText>> WindowDecoder::attempt(std::span<const Start> starts,
                                                               const WindowSettings& settings, int attempt,
                                                               const std::function<bool()>& go_on) {
-  if (!go_on()) return std::nullopt;
   const double temperature = temperatures[static_cast<size_t>(attempt)];
+  const bool last = attempt + 1 == attempts(settings);
   WhisperRules rules(v_, settings.timestamps);
   Branches branches(model_);
-  std::vector<std::vector<int32_t>> prompts;
   std::vector<std::unique_ptr<Search>> searches;
-  std::vector<WindowModel::Piece> pieces;
-  for (const WindowRequest& r : requests) {
-    prompts.push_back(prompt(r, settings));
-    const auto length = static_cast<int64_t>(prompts.back().size());
+  for (const Start& s : starts) {
+    const auto length = static_cast<int64_t>(s.prompt.tokens.size());
     const SearchOptions options{.end = v_.end,
                                 .max_tokens = std::min(v_.text_positions / 2, v_.text_positions - length),
                                 .width = temperature > 0 ? settings.best_of : settings.beam,
                                 .temperature = temperature,
-                                .seed = r.seed + static_cast<uint64_t>(attempt)};
-    const int sequence = model_.open(r.window);
+                                .seed = s.seed + static_cast<uint64_t>(attempt)};
+    const int sequence = last ? s.prompt.give_away() : s.prompt.copy();
     searches.push_back(std::make_unique<Search>(branches, rules, sequence, options));
-    const auto start = std::find(prompts.back().begin(), prompts.back().end(), v_.start) - prompts.back().begin();
-    pieces.push_back({sequence, {}, length - start});
-  }
-  for (size_t i = 0; i < pieces.size(); ++i) pieces[i].tokens = prompts[i];
-  std::vector<WindowText> texts(requests.size());
-  {
-    const auto logits = model_.evaluate(pieces);
-    size_t rows = 0;
-    for (const auto& p : pieces) rows += static_cast<size_t>(p.wanted);
-    check_logits(logits, rows, v_);
-    const size_t columns = logits.size() / rows;
-    size_t row = 0;
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      texts[i].no_speech_prob =
-          softmax(logits.subspan(row * columns, columns), 0, v_.size)[static_cast<size_t>(v_.no_speech)];
-      row += static_cast<size_t>(pieces[i].wanted);
-      searches[i]->start(logits.subspan((row - 1) * columns, columns));
-    }
+    searches.back()->start(s.prompt.logits);
   }
   if (!run_searches(branches, searches, go_on)) return std::nullopt;
+  std::vector<WindowText> texts(starts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     Hypothesis best = searches[i]->best();
     WindowText& t = texts[i];
+    t.no_speech_prob = starts[i].prompt.no_speech_prob;
     t.avg_logprob = best.mean(), t.ended = best.ended, t.temperature = temperature, t.attempts = attempt + 1;
     t.tokens = std::move(best.tokens), t.logprobs = std::move(best.logprobs);
     t.text = text_of(tokenizer_, v_, t.tokens);
@@ -203,14 +237,15 @@ std::optional<std::vector<WindowText>> WindowDecoder::attempt(std::span<const Wi
 std::optional<std::vector<WindowText>> WindowDecoder::decode(std::span<const WindowRequest> requests,
                                                              const WindowSettings& settings,
                                                              const std::function<bool()>& go_on) {
+  if (!go_on()) return std::nullopt;
+  auto prompts = read(requests, settings);
   std::vector<WindowText> done(requests.size());
   std::vector<size_t> open(requests.size());  // requests that have no good text yet
   for (size_t i = 0; i < open.size(); ++i) open[i] = i;
-  const int attempts = settings.fallback ? static_cast<int>(temperatures.size()) : 1;
-  for (int a = 0; a < attempts && !open.empty(); ++a) {
-    std::vector<WindowRequest> left;
-    for (const size_t i : open) left.push_back(requests[i]);
-    auto texts = attempt(left, settings, a, go_on);
+  for (int a = 0; a < attempts(settings) && !open.empty(); ++a) {
+    std::vector<Start> starts;
+    for (const size_t i : open) starts.push_back({*prompts[i], requests[i].seed});
+    auto texts = attempt(starts, settings, a, go_on);
     if (!texts) return std::nullopt;
     std::vector<size_t> again;
     for (size_t k = 0; k < open.size(); ++k) {
@@ -220,7 +255,11 @@ std::optional<std::vector<WindowText>> WindowDecoder::decode(std::span<const Win
       if (a == 0 || !bad || better(text, best)) best = std::move(text);
       best.attempts = a + 1;
       best.doubtful = bad;
-      if (bad) again.push_back(open[k]);
+      if (bad) {
+        again.push_back(open[k]);
+      } else {
+        prompts[open[k]].reset();
+      }
     }
     open = std::move(again);
   }

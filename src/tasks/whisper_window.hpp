@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -75,9 +76,15 @@ class WindowDecoder {
                                                 const std::function<bool()>& go_on);
 
  private:
-  std::optional<std::vector<WindowText>> attempt(std::span<const WindowRequest> requests,
-                                                 const WindowSettings& settings, int attempt,
-                                                 const std::function<bool()>& go_on);
+  class Prompt;
+  struct Start {
+    Prompt& prompt;
+    uint64_t seed;
+  };
+
+  std::vector<std::unique_ptr<Prompt>> read(std::span<const WindowRequest> requests, const WindowSettings& settings);
+  std::optional<std::vector<WindowText>> attempt(std::span<const Start> starts, const WindowSettings& settings,
+                                                 int attempt, const std::function<bool()>& go_on);
 
   WindowModel& model_;
   const WhisperVocabulary& v_;

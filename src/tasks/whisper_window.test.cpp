@@ -96,8 +96,11 @@ TEST(Window, GreedyForksNothing) {
   EXPECT_EQ((*texts)[0].logprobs.size(), 7u);
   EXPECT_TRUE((*texts)[0].ended);
   EXPECT_EQ((*texts)[0].attempts, 1);
-  EXPECT_EQ(model.forks, 0);
+  EXPECT_EQ(model.forks, 1);  // of the prompt, which another attempt would start from
   EXPECT_EQ(model.steps, 7);
+  const auto strict = decoder.decode({&request, 1}, {.language = 258, .beam = 1, .fallback = false}, always);
+  EXPECT_EQ((*strict)[0].tokens, (*texts)[0].tokens);
+  EXPECT_EQ(model.forks, 1);
   const auto plain = decoder.decode({&request, 1}, {.language = 258, .timestamps = false, .beam = 1}, always);
   EXPECT_EQ((*plain)[0].text.substr(1), "Hi.");
   EXPECT_NE((*plain)[0].text[0], ' ');  // which the script wanted, but may not begin a text
@@ -163,6 +166,26 @@ TEST(Window, RepetitionFallsBackToSampling) {
   EXPECT_TRUE((*strict)[0].doubtful);
   EXPECT_FALSE((*strict)[0].ended);
   EXPECT_EQ((*strict)[0].tokens.size(), 224u);
+  model.forget(window);
+}
+
+// Whatever the number of attempts and of samples, a prompt is read once, and so is what samples say alike.
+TEST(Window, NothingIsReadTwice) {
+  std::string loop;
+  for (int i = 0; i < 20; ++i) loop += "ab";
+  FakeWindowModel model(v, says(loop, 60));
+  const Tokenizer tokenizer = fake_tokenizer();
+  WindowDecoder decoder(model, v, tokenizer);
+  const int window = encode(model);
+  const auto context = ids("before");
+  const WindowRequest request{window, context};
+  const auto texts = decoder.decode({&request, 1}, {.language = 258, .beam = 1}, always);
+  EXPECT_TRUE((*texts)[0].doubtful);
+  EXPECT_EQ((*texts)[0].attempts, 6);
+  const size_t prompt = 1 + context.size() + 3;
+  EXPECT_EQ(model.tokens, prompt + 6 * (loop.size() + 2));
+  EXPECT_EQ(model.most_pieces, 1u);
+  EXPECT_EQ(model.forks, 5);  // the last attempt takes the prompt's own sequence
   model.forget(window);
 }
 

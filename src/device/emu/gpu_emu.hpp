@@ -68,6 +68,22 @@ auto shfl_xor(const T& x, int mask, const char* file = __builtin_FILE(), int lin
   return shfl(x, lane() ^ mask, file, line);
 }
 
+GPU_FN uint64_t ballot(bool yes, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  uint32_t low = yes && lane() < 32 ? 1u << lane() : 0, high = yes && lane() >= 32 ? 1u << (lane() - 32) : 0;
+  for (int mask = lane_width / 2; mask > 0; mask /= 2) {
+    low |= shfl_xor(low, mask, file, line);
+    if (lane_width > 32) high |= shfl_xor(high, mask, file, line);
+  }
+  return uint64_t{high} << 32 | low;
+}
+GPU_FN int popcount(uint64_t bits) { return std::popcount(bits); }
+// No other access of the element is ordered by it: what the checks of plain reads and writes look for doesn't apply.
+template <class T>
+void atomic_add(Shared<T> p, T x) {
+  static_assert(std::is_integral_v<T> && sizeof(T) >= 4);
+  *p.element(0) += x;
+}
+
 struct alignas(16) U4 {
   uint32_t x, y, z, w;
 };

@@ -56,28 +56,67 @@ HWY_INLINE void with_rows(int64_t rows, const F& f) {
   }
 }
 
+// Vectors of a row that are summed side by side: enough chains of additions to hide their latency, as far as the
+// registers go.
+constexpr int vectors_of(int rows) { return rows == 1 ? 8 : rows == 2 ? 4 : 2; }
+
+// sum[r][v] += factors[r][at] * numbers[v], for vectors v that follow each other. The fewer of the two are held in
+// registers beside the sums.
+template <int rows, int vectors, class T>
+HWY_INLINE void add_products(const float* const* factors, int64_t at, const T* numbers,
+                             hn::Vec<Floats> (&sum)[rows][vectors]) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if constexpr (rows < vectors) {
+    hn::Vec<Floats> f[rows];
+    for (int r = 0; r < rows; ++r) f[r] = hn::Set(d, factors[r][at]);
+    for (int v = 0; v < vectors; ++v) {
+      const auto x = load(d, numbers + v * lanes);
+      for (int r = 0; r < rows; ++r) sum[r][v] = hn::MulAdd(f[r], x, sum[r][v]);
+    }
+  } else {
+    hn::Vec<Floats> x[vectors];
+    for (int v = 0; v < vectors; ++v) x[v] = load(d, numbers + v * lanes);
+    for (int r = 0; r < rows; ++r) {
+      const auto f = hn::Set(d, factors[r][at]);
+      for (int v = 0; v < vectors; ++v) sum[r][v] = hn::MulAdd(f, x[v], sum[r][v]);
+    }
+  }
+}
+
 // scores[row][key] = scale * sum over i of q[row][i] keys[i][key], for `rows` rows and the 64 keys of a page. The sum
 // of a score runs over i in order, whatever the number of rows.
 template <int rows, class T>
 HWY_INLINE void score_rows(const float* const* q, const T* keys, int64_t dim, float scale, float* scores) {
+  constexpr int vectors = vectors_of(rows);
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t key = 0; key < kv_page; key += 2 * lanes) {
-    hn::Vec<Floats> low[rows], high[rows];
-    for (int r = 0; r < rows; ++r) low[r] = high[r] = hn::Zero(d);
-    for (int64_t i = 0; i < dim; ++i) {
-      const auto a = load(d, keys + i * kv_page + key), b = load(d, keys + i * kv_page + key + lanes);
-      for (int r = 0; r < rows; ++r) {
-        const auto x = hn::Set(d, q[r][i]);
-        low[r] = hn::MulAdd(x, a, low[r]);
-        high[r] = hn::MulAdd(x, b, high[r]);
-      }
-    }
-    for (int r = 0; r < rows; ++r) {
-      hn::StoreU(hn::Mul(low[r], hn::Set(d, scale)), d, scores + r * kv_page + key);
-      hn::StoreU(hn::Mul(high[r], hn::Set(d, scale)), d, scores + r * kv_page + key + lanes);
-    }
+  for (int64_t key = 0; key < kv_page; key += vectors * lanes) {
+    hn::Vec<Floats> sum[rows][vectors];
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v) sum[r][v] = hn::Zero(d);
+    for (int64_t i = 0; i < dim; ++i) add_products(q, i, keys + i * kv_page + key, sum);
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v)
+        hn::StoreU(hn::Mul(sum[r][v], hn::Set(d, scale)), d, scores + r * kv_page + key + v * lanes);
   }
+}
+
+// mix_rows for as many columns from `i` on as fill `vectors` vectors; returns the first that is left.
+template <int rows, int vectors, class T>
+HWY_INLINE int64_t mix_columns(const float* const* weights, const T* values, int64_t dim, int64_t first, int64_t last,
+                               float* const* sums, int64_t i) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; i + vectors * lanes <= dim; i += vectors * lanes) {
+    hn::Vec<Floats> sum[rows][vectors];
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v) sum[r][v] = hn::LoadU(d, sums[r] + i + v * lanes);
+    for (int64_t key = first; key < last; ++key) add_products(weights, key, values + key * dim + i, sum);
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v) hn::StoreU(sum[r][v], d, sums[r] + i + v * lanes);
+  }
+  return i;
 }
 
 // sums[row][i] += sum over keys of weights[row][key] values[key][i], keys first ... last - 1 in order.
@@ -85,26 +124,13 @@ template <int rows, class T>
 HWY_INLINE void mix_rows(const float* weights, const T* values, int64_t dim, int64_t first, int64_t last,
                          float* const* sums) {
   if (first >= last) return;
-  const Floats d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + 2 * lanes <= dim; i += 2 * lanes) {
-    hn::Vec<Floats> low[rows], high[rows];
-    for (int r = 0; r < rows; ++r) low[r] = hn::LoadU(d, sums[r] + i), high[r] = hn::LoadU(d, sums[r] + i + lanes);
-    for (int64_t key = first; key < last; ++key) {
-      const auto a = load(d, values + key * dim + i), b = load(d, values + key * dim + i + lanes);
-      for (int r = 0; r < rows; ++r) {
-        const auto w = hn::Set(d, weights[r * kv_page + key]);
-        low[r] = hn::MulAdd(w, a, low[r]);
-        high[r] = hn::MulAdd(w, b, high[r]);
-      }
-    }
-    for (int r = 0; r < rows; ++r) hn::StoreU(low[r], d, sums[r] + i), hn::StoreU(high[r], d, sums[r] + i + lanes);
-  }
+  const float* row[rows];
+  for (int r = 0; r < rows; ++r) row[r] = weights + r * kv_page;
+  int64_t i = mix_columns<rows, vectors_of(rows)>(row, values, dim, first, last, sums, 0);
+  if constexpr (vectors_of(rows) > 2) i = mix_columns<rows, 2>(row, values, dim, first, last, sums, i);
   for (; i < dim; ++i)
     for (int r = 0; r < rows; ++r)
-      for (int64_t key = first; key < last; ++key)
-        sums[r][i] += weights[r * kv_page + key] * to_number(values + key * dim + i);
+      for (int64_t key = first; key < last; ++key) sums[r][i] += row[r][key] * to_number(values + key * dim + i);
 }
 
 // exp(x) of x <= 0, within 8e-8: 2^n times a polynomial in the fraction (least greatest relative error, 2e-9). Below
@@ -280,7 +306,7 @@ void run(const Args& args, int64_t chunk, std::byte* scratch) {
     const KvPage k(keys, StateKind::keys, page_of[p]), v(values, StateKind::values, page_of[p]);
     if (keys.type == DType::f32) {
       HWY_DYNAMIC_DISPATCH(step_f32)(tile, k.numbers<float>(kv_head), v.numbers<float>(kv_head), p * kv_page);
-    } else if (keys.type == DType::f16 && last - first == 1) {
+    } else if (keys.type == DType::f16 && tile.rows <= AttendTile::rows_together) {
       HWY_DYNAMIC_DISPATCH(step_f16)(tile, k.numbers<uint16_t>(kv_head), v.numbers<uint16_t>(kv_head), p * kv_page);
     } else {
       k.decode(kv_head, tile.keys);

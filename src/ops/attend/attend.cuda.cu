@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on tensor cores (mma.sync m16n8k16: float16 times float16, summed in float32), for caches in float16.
 //
-// Many tokens: 64 rows (tokens by query heads of a KV head) of one sequence share a block, 16 a warp, which walks through
-// all they see. Bound by the multiplications: 512 tokens of 32 heads of 128 over their own positions are 4.3 GFLOP, 10 us
-// at half of an H200's peak. Few tokens: a token's heads are the rows, its splits are spread over blocks, and the warps
-// share a split. Bound by the bytes of keys and values (4.4 TB/s; 8 heads of 128 over 16,384 positions are 67 MB, 15 us).
+// Many tokens: 64 rows (tokens by query heads of a KV head) of one sequence share a block, 16 a warp, which walks
+// through all they see. Bound by the multiplications: 512 tokens of 32 heads of 128 over their own positions are 4.3
+// GFLOP, 10 us at half of an H200's peak. Few tokens: a token's heads are the rows, its splits are spread over blocks,
+// and the warps share a split. Bound by the bytes of keys and values (4.4 TB/s; 8 heads of 128 over 16,384 positions
+// are 67 MB, 15 us).
 //
-// Both give a row the same bits. A score, and a number of a split's partial, is one chain of products over 16 dimensions or
-// positions at a time, whichever warp has it; weights are summed over 32 positions at a time, then those four sums in
-// order. Where a row doesn't see, its weight is zero, and values that no row of the block sees are read as zeros. So a
-// value that isn't a finite number also reaches rows of earlier tokens in the same block.
+// Both give a row the same bits. A score, and a number of a split's partial, is one chain of products over 16
+// dimensions or positions at a time, whichever warp has it; weights are summed over 32 positions at a time, then those
+// four sums in order. Where a row doesn't see, its weight is zero, and values that no row of the block sees are read as
+// zeros. So a value that isn't a finite number also reaches rows of earlier tokens in the same block.
 #include "ops/attend/attend_gpu.hpp"
 #include "ops/kv_cache.hpp"
 #include "ops/work.hpp"
@@ -20,72 +21,70 @@ namespace {
 
 constexpr int block_threads = 128, warps = block_threads / 32;
 constexpr int warp_rows = 16, tile_rows = warps * warp_rows;
-constexpr int steps = split_positions / 16;          // products of 16 positions in a split
+constexpr int steps = split_positions / 16;  // products of 16 positions in a split
 constexpr int warp_positions = split_positions / warps;
-constexpr int chunk = 64;                            // columns of values whose partials a warp holds at a time
-constexpr int pad = 8;                               // so that eight rows' 16 bytes lie in different banks
+constexpr int chunk = 64;  // columns of values whose partials a warp holds at a time
+constexpr int pad = 8;     // so that eight rows' 16 bytes lie in different banks
 constexpr int key_stride = split_positions + pad;
 
 using Half = uint16_t;
 
-__device__ __forceinline__ unsigned shared_address(const Half* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
-}
+GPU_FN unsigned shared_address(const Half* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
 
 // Copies 16 bytes to shared memory when the hardware gets to it, or writes zeros.
-__device__ __forceinline__ void copy_soon(Half* to, const Half* from, bool zeros) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
-               "r"(zeros ? 0 : 16)
+GPU_FN void copy_soon(gpu::Shared<Half> to, gpu::Ptr<const Half> from, bool zeros) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(zeros ? 0 : 16)
                : "memory");
 }
-__device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+GPU_FN void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits for all copies but those ended last.
-__device__ __forceinline__ void wait_but_last() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
-__device__ __forceinline__ void wait_all() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
+GPU_FN void wait_but_last() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
+GPU_FN void wait_all() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
 
 // Four matrices of 8 x 8; each lane gives the address of a row.
-__device__ __forceinline__ void load_matrices(unsigned (&r)[4], const Half* p) {
+GPU_FN void load_matrices(unsigned (&r)[4], gpu::Shared<Half> p) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(shared_address(p))
                : "memory");
 }
-__device__ __forceinline__ void load_transposed(unsigned (&r)[4], const Half* p) {
+GPU_FN void load_transposed(unsigned (&r)[4], gpu::Shared<Half> p) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(shared_address(p))
                : "memory");
 }
 
-// c [16][8] += a [16][16] b [16][8]. Of c a lane has columns 2 (lane % 4) and the next of rows lane / 4 and lane / 4 + 8.
-__device__ __forceinline__ void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+// c [16][8] += a [16][16] b [16][8]. Of c a lane has columns 2 (lane % 4) and the next of rows lane / 4 and lane / 4
+// + 8.
+GPU_FN void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-__device__ __forceinline__ unsigned pack(float low, float high) {
+GPU_FN unsigned pack(float low, float high) {
   const __half2 both = __floats2half2_rn(low, high);
   return *reinterpret_cast<const unsigned*>(&both);
 }
 
 // Where a lane's row is of the four matrices of a [16][16], for either kind of load.
-__device__ __forceinline__ int matrix_row() { return gpu::lane() % 16; }
-__device__ __forceinline__ int matrix_column() { return gpu::lane() / 16 * 8; }
+GPU_FN int matrix_row() { return gpu::lane() % 16; }
+GPU_FN int matrix_column() { return gpu::lane() / 16 * 8; }
 
 // Over the four lanes that share a row, all of which have the result.
-__device__ __forceinline__ float row_max(float x) {
+GPU_FN float row_max(float x) {
   x = fmaxf(x, gpu::shfl_xor(x, 1));
   return fmaxf(x, gpu::shfl_xor(x, 2));
 }
-__device__ __forceinline__ float row_sum(float x) {
+GPU_FN float row_sum(float x) {
   x = gpu::add(x, gpu::shfl_xor(x, 1));
   return gpu::add(x, gpu::shfl_xor(x, 2));
 }
-__device__ __forceinline__ float sum_of(const float (&parts)[warps]) {
+GPU_FN float sum_of(const float (&parts)[warps]) {
   return gpu::add(gpu::add(gpu::add(parts[0], parts[1]), parts[2]), parts[3]);
 }
 
-__device__ __forceinline__ float weight_of(float score, float peak) {
+GPU_FN float weight_of(float score, float peak) {
   float w;
   const float x = gpu::mul(gpu::add(score, peak == -HUGE_VALF ? 0.0f : -peak), 1.44269504f);
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(w) : "f"(x));
@@ -96,13 +95,13 @@ __device__ __forceinline__ float weight_of(float score, float peak) {
 struct Places {
   int dim, value_dim, rows;
 
-  __host__ __device__ int query_stride() const { return dim + pad; }
-  __host__ __device__ int value_stride() const { return value_dim + pad; }
-  __host__ __device__ int keys() const { return rows * query_stride(); }
-  __host__ __device__ int values() const { return keys() + dim * key_stride; }
-  __host__ __device__ int weights() const { return values() + split_positions * value_stride(); }
+  constexpr int query_stride() const { return dim + pad; }
+  constexpr int value_stride() const { return value_dim + pad; }
+  constexpr int keys() const { return rows * query_stride(); }
+  constexpr int values() const { return keys() + dim * key_stride; }
+  constexpr int weights() const { return values() + split_positions * value_stride(); }
   // With few tokens, also the weights that warps compute for each other.
-  __host__ __device__ int64_t bytes() const { return 2 * (weights() + (rows == warp_rows ? warp_rows * key_stride : 0)); }
+  constexpr int64_t bytes() const { return 2 * (weights() + (rows == warp_rows ? warp_rows * key_stride : 0)); }
 };
 
 // Keys and values of one KV head of one sequence in shared memory, and the rows' queries.
@@ -110,16 +109,20 @@ struct Operands {
   const Attention& a;
   const CacheView<Half, 1>&keys, &values;
   Places places;
-  Half* shared;
+  gpu::Shared<Half> shared;
   RowSet set;
   Seen all;
   gpu::Ptr<const int32_t> page_of;
 
-  __device__ __forceinline__ Operands(const Attention& attention, const CacheView<Half, 1>& k,
-                                      const CacheView<Half, 1>& v, int rows, Half* memory)
-      : a(attention), keys(k), values(v), places{static_cast<int>(k.dim), static_cast<int>(v.dim), rows}, shared(memory) {}
+  GPU_FN Operands(const Attention& attention, const CacheView<Half, 1>& k, const CacheView<Half, 1>& v, int rows,
+                  gpu::Shared<Half> memory)
+      : a(attention),
+        keys(k),
+        values(v),
+        places{static_cast<int>(k.dim), static_cast<int>(v.dim), rows},
+        shared(memory) {}
 
-  __device__ __forceinline__ void start(const RowSet& rows) {
+  GPU_FN void start(const RowSet& rows) {
     set = rows, all = seen_by_any(a, rows), page_of = a.pages_of(rows.token);
     for (int r = gpu::warp(); r < places.rows; r += warps) {
       const bool used = r < set.rows();
@@ -129,28 +132,30 @@ struct Operands {
     }
   }
 
-  __device__ __forceinline__ bool page_is_seen(int64_t position) const {
-    return position < all.last && position + kv_page > all.first;
+  GPU_FN bool page_is_seen(int64_t position) const { return position < all.last && position + kv_page > all.first; }
+  GPU_FN gpu::Ptr<const Half> page(const CacheView<Half, 1>& cache, bool seen, int64_t number) const {
+    return gpu::cast<const Half>(seen ? cache.at(page_of[number], set.kv_head).numbers : cache.numbers);
   }
-  // Keys of pages that no row sees stay as they are: their scores are replaced.
-  __device__ __forceinline__ void request_keys(int64_t split) const {
-    Half* const to = shared + places.keys();
+  // What no row sees is read as zeros.
+  GPU_FN void request_keys(int64_t split) const {
+    const gpu::Shared<Half> to = shared + places.keys();
     constexpr int pieces = static_cast<int>(kv_page) / 8;
     for (int p = 0; p < split_pages; ++p) {
-      if (!page_is_seen(split * split_positions + p * kv_page)) continue;
-      const Half* const from = keys.at(page_of[split * split_pages + p], set.kv_head).numbers->at;
+      const bool seen = page_is_seen(split * split_positions + p * kv_page);
+      const auto from = page(keys, seen, split * split_pages + p);
       for (int i = gpu::thread(); i < places.dim * pieces; i += block_threads)
-        copy_soon(to + i / pieces * key_stride + p * static_cast<int>(kv_page) + i % pieces * 8, from + i * 8, false);
+        copy_soon(to + (i / pieces * key_stride + p * static_cast<int>(kv_page) + i % pieces * 8),
+                  from + (seen ? i * 8 : 0), !seen);
     }
     end_copies();
   }
-  __device__ __forceinline__ void request_values(int64_t split) const {
-    Half* const to = shared + places.values();
+  GPU_FN void request_values(int64_t split) const {
+    const gpu::Shared<Half> to = shared + places.values();
     const int pieces = places.value_dim / 8;
     for (int p = 0; p < split_pages; ++p) {
       const int64_t start = split * split_positions + p * kv_page;
       const bool seen = page_is_seen(start);
-      const Half* const from = seen ? values.at(page_of[start / kv_page], set.kv_head).numbers->at : values.numbers->at;
+      const auto from = page(values, seen, start / kv_page);
       for (int i = gpu::thread(); i < static_cast<int>(kv_page) * pieces; i += block_threads) {
         const int at = i / pieces;
         copy_soon(to + (p * static_cast<int>(kv_page) + at) * places.value_stride() + i % pieces * 8,
@@ -160,23 +165,23 @@ struct Operands {
     end_copies();
   }
 
-  __device__ __forceinline__ const Half* query(int row, int i) const {
+  GPU_FN gpu::Shared<Half> query(int row, int i) const {
     return shared + (row + matrix_row()) * places.query_stride() + i + matrix_column();
   }
-  __device__ __forceinline__ const Half* key(int i, int position) const {
+  GPU_FN gpu::Shared<Half> key(int i, int position) const {
     return shared + places.keys() + (i + matrix_row()) * key_stride + position + matrix_column();
   }
-  __device__ __forceinline__ const Half* value(int position, int i) const {
+  GPU_FN gpu::Shared<Half> value(int position, int i) const {
     return shared + places.values() + (position + matrix_row()) * places.value_stride() + i + matrix_column();
   }
 
   // c[t] = scores of 16 rows and the eight positions from `position + 8 t`.
   template <int n>
-  __device__ __forceinline__ void score(float (&c)[n][4], int row, int position) const {
+  GPU_FN void score(float (&c)[n][4], int row, int position) const {
     for (int i = 0; i < places.dim; i += 16) {
       unsigned q[4];
       load_matrices(q, query(row, i));
-#pragma unroll
+      GPU_UNROLL
       for (int t = 0; t < n; t += 2) {
         unsigned k[4];
         load_transposed(k, key(i, position + t * 8));
@@ -187,124 +192,111 @@ struct Operands {
   }
 };
 
-// What a lane's two rows see: -inf for what they don't, else the score.
+// Scales the scores of a lane's two rows; those of positions that a row doesn't see become -inf.
 template <int n>
-__device__ __forceinline__ void mask(float (&c)[n][4], const Seen (&seen)[2], int64_t position, float scale) {
+GPU_FN void mask(float (&c)[n][4], const Seen (&seen)[2], int64_t position, float scale) {
   position += gpu::lane() % 4 * 2;
-#pragma unroll
-  for (int t = 0; t < n; ++t)
-#pragma unroll
-    for (int e = 0; e < 4; ++e)
-      c[t][e] = seen[e / 2].has(position + t * 8 + e % 2) ? gpu::mul(c[t][e], scale) : -HUGE_VALF;
+  const auto inside = [&](int64_t at) { return static_cast<int>(at < 0 ? 0 : at > n * 8 ? n * 8 : at); };
+  GPU_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    const int first = inside(seen[h].first - position), last = inside(seen[h].last - position);
+    const unsigned count = last > first ? last - first : 0;
+    GPU_UNROLL
+    for (int t = 0; t < n; ++t)
+      for (int e = 2 * h; e < 2 * h + 2; ++e)
+        c[t][e] = static_cast<unsigned>(t * 8 + e % 2 - first) < count ? gpu::mul(c[t][e], scale) : -HUGE_VALF;
+  }
 }
+
 // The greatest score of the lane's row lane / 4 + 8 * half.
 template <int n>
-__device__ __forceinline__ float greatest(const float (&c)[n][4], int half) {
+GPU_FN float greatest(const float (&c)[n][4], int half) {
   float most = -HUGE_VALF;
-#pragma unroll
+  GPU_UNROLL
   for (int t = 0; t < n; ++t) most = fmaxf(most, fmaxf(c[t][half * 2], c[t][half * 2 + 1]));
   return row_max(most);
 }
 // Turns scores of 32 positions, c[first] ... c[first + 3], into weights; their sum.
 template <int n>
-__device__ __forceinline__ float soften(float (&c)[n][4], int first, int half, float peak) {
+GPU_FN float soften(float (&c)[n][4], int first, int half, float peak) {
   float sum = 0;
-#pragma unroll
+  GPU_UNROLL
   for (int t = first; t < first + warp_positions / 8; ++t)
-#pragma unroll
     for (int e = half * 2; e < half * 2 + 2; ++e) sum = gpu::add(sum, c[t][e] = weight_of(c[t][e], peak));
   return row_sum(sum);
 }
 
-// Many tokens. `width`: at least the values' columns.
+// Many tokens: 16 rows of a warp, of which a lane has two. `width`: at least the values' columns.
 template <int width>
-GPU_KERNEL void attend_whole(Attention a, CacheView<Half, 1> keys, CacheView<Half, 1> values, Cut cut) {
-  GPU_DYNAMIC_SHARED(Half, shared);
-  Operands x(a, keys, values, tile_rows, shared);
-  for_sequences(a, cut.rows(a, gpu::block()), [&](const RowSet& set) {
-    gpu::sync();  // the sequence before has been read
-    x.start(set);
-    const int row = gpu::warp() * warp_rows;
-    const bool idle = row >= set.rows();
-    Seen seen[2];
+struct WarpRows {
+  const Operands& x;
+  int row;
+  Seen seen[2];
+  float total[width / 8][4] = {}, peak[2] = {-HUGE_VALF, -HUGE_VALF}, sum[2] = {};
+  // Of the split at hand: weights of 16 positions at a time, and how its partial is combined; not if a row sees none of
+  // it.
+  unsigned weights[steps][4];
+  Merge next[2];
+  bool any[2];
+
+  GPU_FN explicit WarpRows(const Operands& operands) : x(operands), row(gpu::warp() * warp_rows) {
+    for (int h = 0; h < 2; ++h)
+      if (row_of(h) < x.set.rows()) seen[h] = x.a.seen(x.set.token_of(row_of(h)));
+  }
+  GPU_FN int row_of(int half) const { return row + gpu::lane() / 4 + 8 * half; }
+  GPU_FN bool idle() const { return row >= x.set.rows(); }
+
+  GPU_FN void weigh(int64_t split) {
+    const int64_t start = split * split_positions;
+    float c[split_positions / 8][4] = {};
+    x.score(c, row, 0);
+    mask(c, seen, start, x.a.scale);
+    GPU_UNROLL
     for (int h = 0; h < 2; ++h) {
-      const int r = row + gpu::lane() / 4 + 8 * h;
-      if (r < set.rows()) seen[h] = a.seen(set.token_of(r));
+      const float most = greatest(c, h);
+      float parts[warps];
+      GPU_UNROLL
+      for (int w = 0; w < warps; ++w) parts[w] = soften(c, w * warp_positions / 8, h, most);
+      any[h] = seen[h].last > start && seen[h].first < start + split_positions;
+      if (!any[h]) continue;
+      next[h] = merge(peak[h], most);
+      peak[h] = next[h].peak;
+      sum[h] = merged(sum[h], next[h], sum_of(parts));
     }
-    float total[width / 8][4] = {}, peak[2] = {-HUGE_VALF, -HUGE_VALF}, sum[2] = {};
-    const int64_t first = x.all.first_split(), end = x.all.end_split();
-    x.request_keys(first);
-    x.request_values(first);
-    for (int64_t split = first; split < end; ++split) {
-      unsigned weights[steps][4];
-      Merge next[2];
-      bool any[2];
-      wait_but_last();
-      gpu::sync();
-      if (!idle) {
-        float c[split_positions / 8][4] = {};
-        x.score(c, row, 0);
-        mask(c, seen, split * split_positions, a.scale);
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          const float most = greatest(c, h);
-          float parts[warps];
-#pragma unroll
-          for (int w = 0; w < warps; ++w) parts[w] = soften(c, w * warp_positions / 8, h, most);
-          any[h] = seen[h].last > split * split_positions && seen[h].first < (split + 1) * split_positions;
-          if (!any[h]) continue;
-          next[h] = merge(peak[h], most);
-          peak[h] = next[h].peak;
-          sum[h] = merged(sum[h], next[h], sum_of(parts));
+    GPU_UNROLL
+    for (int s = 0; s < steps; ++s)
+      for (int i = 0; i < 4; ++i) weights[s][i] = pack(c[2 * s + i / 2][i % 2 * 2], c[2 * s + i / 2][i % 2 * 2 + 1]);
+  }
+
+  GPU_FN void mix() {
+    GPU_UNROLL
+    for (int at = 0; at < width; at += chunk) {
+      float c[chunk / 8][4] = {};
+      GPU_UNROLL
+      for (int s = 0; s < steps; ++s)
+        for (int t = 0; t < chunk / 8; t += 2) {
+          if (at + t * 8 >= x.places.value_dim) continue;
+          unsigned v[4];
+          load_transposed(v, x.value(s * 16, at + t * 8));
+          multiply(c[t], weights[s], v[0], v[1]);
+          multiply(c[t + 1], weights[s], v[2], v[3]);
         }
-#pragma unroll
-        for (int s = 0; s < steps; ++s)
-#pragma unroll
-          for (int i = 0; i < 4; ++i) weights[s][i] = pack(c[2 * s + i / 2][i % 2 * 2], c[2 * s + i / 2][i % 2 * 2 + 1]);
-      }
-      gpu::sync();
-      if (split + 1 < end)
-        x.request_keys(split + 1);
-      else
-        end_copies();
-      wait_but_last();
-      gpu::sync();
-      if (!idle) {
-#pragma unroll
-        for (int at = 0; at < width; at += chunk) {
-          float c[chunk / 8][4] = {};
-#pragma unroll
-          for (int s = 0; s < steps; ++s)
-#pragma unroll
-            for (int t = 0; t < chunk / 8; t += 2) {
-              if (at + t * 8 >= x.places.value_dim) continue;
-              unsigned v[4];
-              load_transposed(v, x.value(s * 16, at + t * 8));
-              multiply(c[t], weights[s], v[0], v[1]);
-              multiply(c[t + 1], weights[s], v[2], v[3]);
-            }
-#pragma unroll
-          for (int t = 0; t < chunk / 8; ++t)
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-              float& sums = total[at / 8 + t][e];
-              sums = any[e / 2] ? merged(sums, next[e / 2], c[t][e]) : sums;
-            }
+      GPU_UNROLL
+      for (int t = 0; t < chunk / 8; ++t)
+        for (int e = 0; e < 4; ++e) {
+          float& sums = total[at / 8 + t][e];
+          sums = any[e / 2] ? merged(sums, next[e / 2], c[t][e]) : sums;
         }
-      }
-      gpu::sync();
-      if (split + 1 < end)
-        x.request_values(split + 1);
-      else
-        end_copies();
     }
-    wait_all();
-#pragma unroll
+  }
+
+  GPU_FN void finish() const {
+    GPU_UNROLL
     for (int h = 0; h < 2; ++h) {
-      const int r = row + gpu::lane() / 4 + 8 * h;
-      if (r >= set.rows()) continue;
-      const auto y = a.y.row(set.token_of(r) * a.heads + set.head_of(r));
-#pragma unroll
+      const int r = row_of(h);
+      if (r >= x.set.rows()) continue;
+      const auto y = x.a.y.row(x.set.token_of(r) * x.a.heads + x.set.head_of(r));
+      GPU_UNROLL
       for (int t = 0; t < width / 8; ++t) {
         const int column = t * 8 + gpu::lane() % 4 * 2;
         if (column >= x.places.value_dim) continue;
@@ -312,86 +304,144 @@ GPU_KERNEL void attend_whole(Attention a, CacheView<Half, 1> keys, CacheView<Hal
         y[column + 1] = total[t][2 * h + 1] / sum[h];
       }
     }
+  }
+};
+
+template <int width>
+GPU_KERNEL void attend_whole(Attention a, CacheView<Half, 1> keys, CacheView<Half, 1> values, Cut cut) {
+  GPU_DYNAMIC_SHARED(Half, shared);
+  Operands x(a, keys, values, tile_rows, shared);
+  for_sequences(a, cut.rows(a, gpu::block()), [&](const RowSet& set) {
+    gpu::sync();  // the sequence before has been read
+    x.start(set);
+    WarpRows<width> rows(x);
+    const int64_t first = x.all.first_split(), end = x.all.end_split();
+    x.request_keys(first);
+    x.request_values(first);
+    // While keys are read the values come in, and the next keys while values are read.
+    for (int64_t split = first; split < end; ++split) {
+      wait_but_last();
+      gpu::sync();
+      if (!rows.idle()) rows.weigh(split);
+      gpu::sync();
+      if (split + 1 < end)
+        x.request_keys(split + 1);
+      else
+        end_copies();
+      wait_but_last();
+      gpu::sync();
+      if (!rows.idle()) rows.mix();
+      gpu::sync();
+      if (split + 1 < end)
+        x.request_values(split + 1);
+      else
+        end_copies();
+    }
+    wait_all();
+    rows.finish();
   });
 }
 
-// Few tokens: 16 heads of one, and every n-th of its splits. A warp has 32 positions of the scores, and every fourth 16
-// columns of the values.
-GPU_KERNEL void attend_splits(Attention a, CacheView<Half, 1> keys, CacheView<Half, 1> values, Cut cut) {
-  GPU_DYNAMIC_SHARED(Half, shared);
-  GPU_SHARED(float, peaks, warps * warp_rows);
-  GPU_SHARED(float, sums, warps * warp_rows);
-  const RowSet set = cut.rows(a, gpu::block());
-  const Seen token = a.seen(set.token);
-  const int64_t first = token.first_split() + cut.split_block(a, gpu::block()), end = token.end_split();
-  if (first >= end) return;
-  Operands x(a, keys, values, warp_rows, shared);
-  x.start(set);
-  const Seen seen[2] = {token, token};
-  const int row = gpu::lane() / 4, position = gpu::warp() * warp_positions, rows = set.rows();
-  Half* const weights = shared + x.places.weights();
-  x.request_keys(first);
-  x.request_values(first);
-  for (int64_t split = first; split < end; split += cut.split_blocks) {
-    const int64_t at = (set.token * a.heads + set.head) * a.splits + split;  // of the first row
-    wait_but_last();
-    gpu::sync();
-    float c[warp_positions / 8][4] = {};
-    x.score(c, 0, position);
-    mask(c, seen, split * split_positions + position, a.scale);
-#pragma unroll
+// Few tokens: up to 16 heads of one share all warps. A warp has 32 positions of the scores, and every fourth 16 columns
+// of the values.
+struct SharedRows {
+  const Operands& x;
+  gpu::Shared<float> peaks, sums;  // [warp][row]
+  gpu::Shared<Half> weights;       // [row][position]
+  Seen seen[2];
+
+  static GPU_FN int row_of(int half) { return gpu::lane() / 4 + 8 * half; }
+  static GPU_FN int position() { return gpu::warp() * warp_positions; }
+
+  GPU_FN void score(float (&c)[warp_positions / 8][4], int64_t split) const {
+    x.score(c, 0, position());
+    mask(c, seen, split * split_positions + position(), x.a.scale);
+    GPU_UNROLL
     for (int h = 0; h < 2; ++h) {
       const float most = greatest(c, h);
-      if (gpu::lane() % 4 == 0) peaks[gpu::warp() * warp_rows + row + 8 * h] = most;
+      if (gpu::lane() % 4 == 0) peaks[gpu::warp() * warp_rows + row_of(h)] = most;
     }
-    gpu::sync();
-    if (split + cut.split_blocks < end)
-      x.request_keys(split + cut.split_blocks);
-    else
-      end_copies();
-#pragma unroll
+  }
+
+  // `at`: of the first row's partial; each row's is `splits` further.
+  GPU_FN void weigh(float (&c)[warp_positions / 8][4], int64_t at) const {
+    GPU_UNROLL
     for (int h = 0; h < 2; ++h) {
-      const int r = row + 8 * h;
+      const int r = row_of(h);
       float most = peaks[r];
-#pragma unroll
+      GPU_UNROLL
       for (int w = 1; w < warps; ++w) most = fmaxf(most, peaks[w * warp_rows + r]);
       const float sum = soften(c, 0, h, most);
       if (gpu::lane() % 4 == 0) sums[gpu::warp() * warp_rows + r] = sum;
-      if (gpu::lane() % 4 == 0 && gpu::warp() == 0 && r < rows) a.peaks[at + r * a.splits] = most;
-#pragma unroll
+      if (gpu::lane() % 4 == 0 && gpu::warp() == 0 && r < x.set.rows()) x.a.peaks[at + r * x.a.splits] = most;
+      GPU_UNROLL
       for (int t = 0; t < warp_positions / 8; ++t)
-        *reinterpret_cast<unsigned*>(weights + r * key_stride + position + t * 8 + gpu::lane() % 4 * 2) =
+        gpu::cast<unsigned>(weights + r * key_stride + position() + t * 8 + gpu::lane() % 4 * 2)[0] =
             pack(c[t][2 * h], c[t][2 * h + 1]);
     }
-    wait_but_last();
-    gpu::sync();
-    if (gpu::thread() < rows) {
+  }
+
+  GPU_FN void mix(int64_t at) const {
+    const int r = gpu::thread();
+    if (r < x.set.rows()) {
       float parts[warps];
-#pragma unroll
-      for (int w = 0; w < warps; ++w) parts[w] = sums[w * warp_rows + gpu::thread()];
-      a.sums[at + gpu::thread() * a.splits] = sum_of(parts);
+      GPU_UNROLL
+      for (int w = 0; w < warps; ++w) parts[w] = sums[w * warp_rows + r];
+      x.a.sums[at + r * x.a.splits] = sum_of(parts);
     }
     for (int column = gpu::warp() * 16; column < x.places.value_dim; column += warps * 16) {
-      float o[2][4] = {};
-#pragma unroll
+      float c[2][4] = {};
+      GPU_UNROLL
       for (int s = 0; s < steps; ++s) {
         unsigned w[4], v[4];
         load_matrices(w, weights + matrix_row() * key_stride + s * 16 + matrix_column());
         load_transposed(v, x.value(s * 16, column));
-        multiply(o[0], w, v[0], v[1]);
-        multiply(o[1], w, v[2], v[3]);
+        multiply(c[0], w, v[0], v[1]);
+        multiply(c[1], w, v[2], v[3]);
       }
-#pragma unroll
+      GPU_UNROLL
       for (int t = 0; t < 2; ++t)
-#pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const int r = row + e / 2 * 8, i = column + t * 8 + gpu::lane() % 4 * 2 + e % 2;
-          if (r < rows) a.partials[(at + r * a.splits) * x.places.value_dim + i] = o[t][e];
+          const int64_t partial = at + row_of(e / 2) * x.a.splits;
+          const int i = column + t * 8 + gpu::lane() % 4 * 2 + e % 2;
+          if (row_of(e / 2) < x.set.rows()) x.a.partials[partial * x.places.value_dim + i] = c[t][e];
         }
     }
+  }
+};
+
+// A block has every n-th of its token's splits.
+GPU_KERNEL void attend_splits(Attention a, CacheView<Half, 1> keys, CacheView<Half, 1> values, Cut cut) {
+  GPU_DYNAMIC_SHARED(Half, shared);
+  GPU_SHARED(float, peaks, warps* warp_rows);
+  GPU_SHARED(float, sums, warps* warp_rows);
+  const RowSet set = cut.rows(a, gpu::block());
+  const Seen seen = a.seen(set.token);
+  const int64_t first = seen.first_split() + cut.split_block(a, gpu::block()), end = seen.end_split();
+  if (first >= end) return;
+  Operands x(a, keys, values, warp_rows, shared);
+  x.start(set);
+  const SharedRows rows{x, peaks, sums, shared + x.places.weights(), {seen, seen}};
+  x.request_keys(first);
+  x.request_values(first);
+  for (int64_t split = first; split < end; split += cut.split_blocks) {
+    const int64_t at = (set.token * a.heads + set.head) * a.splits + split, next = split + cut.split_blocks;
+    float c[warp_positions / 8][4] = {};
+    wait_but_last();
     gpu::sync();
-    if (split + cut.split_blocks < end)
-      x.request_values(split + cut.split_blocks);
+    rows.score(c, split);
+    gpu::sync();
+    if (next < end)
+      x.request_keys(next);
+    else
+      end_copies();
+    rows.weigh(c, at);
+    wait_but_last();
+    gpu::sync();
+    rows.mix(at);
+    gpu::sync();
+    if (next < end)
+      x.request_values(next);
     else
       end_copies();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// With few tokens this is bound by the bytes of the cache that they see (4.4 TB/s on an H200: 8 KV heads of 128 numbers in
-// float16 over 16,384 positions are 67 MB, 15 us): query heads of a KV head, and neighbouring tokens of a sequence, are the
-// rows of one block, so that what they see is read once. With many tokens it is bound by the multiplications.
+// With few tokens this is bound by the bytes of the cache that they see (4.4 TB/s on an H200: 8 KV heads of 128 numbers
+// in float16 over 16,384 positions are 67 MB, 15 us): query heads of a KV head, and neighbouring tokens of a sequence,
+// are the rows of one block, so that what they see is read once. With many tokens it is bound by the multiplications.
 #include "ops/attend/attend_gpu.hpp"
 #include "ops/kv_cache.hpp"
 #include "ops/work.hpp"
@@ -11,12 +11,12 @@ namespace consonant::GPU_BUILD {
 namespace {
 
 constexpr int block_threads = 256;
-constexpr int key_threads = split_positions / 4;             // a thread has four positions, 32 all of a split
-constexpr int key_groups = block_threads / key_threads;      // that share the numbers of the keys
+constexpr int key_threads = split_positions / 4;         // a thread has four positions, 32 all of a split
+constexpr int key_groups = block_threads / key_threads;  // that share the numbers of the keys
 constexpr int page_positions = static_cast<int>(kv_page);
 
-// Shared memory of a block with R rows, cut out of one array of floats. Rows lie side by side in q, so that a thread loads
-// all of them at once.
+// Shared memory of a block with R rows, cut out of one array of floats. Rows lie side by side in q, so that a thread
+// loads all of them at once.
 template <int R>
 struct Memory {
   gpu::Shared<Pack<float, R>> q;
@@ -49,10 +49,16 @@ struct Columns {
 template <class T, int width, int R>
 class Tile {
  public:
-  GPU_FN Tile(const Attention& a, const CacheView<T, 4>& keys, const CacheView<T, width>& values, const Memory<R>& memory,
-              gpu::Shared<float> row_numbers)
-      : a_(a), keys_(keys), values_(values), memory_(memory), peaks_(row_numbers), sums_(row_numbers + R),
-        before_(row_numbers + 2 * R), next_(row_numbers + 3 * R) {}
+  GPU_FN Tile(const Attention& a, const CacheView<T, 4>& keys, const CacheView<T, width>& values,
+              const Memory<R>& memory, gpu::Shared<float> row_numbers)
+      : a_(a),
+        keys_(keys),
+        values_(values),
+        memory_(memory),
+        peaks_(row_numbers),
+        sums_(row_numbers + R),
+        before_(row_numbers + 2 * R),
+        next_(row_numbers + 3 * R) {}
 
   // Takes the rows' queries; what any of them sees is `all`.
   GPU_FN void start(const RowSet& set) {
@@ -116,8 +122,8 @@ class Tile {
   }
 
  private:
-  // Scores of all rows, into memory_.weights. Each group of threads has every key_groups-th number of the keys; their sums
-  // are added in the order of the groups.
+  // Scores of all rows, into memory_.weights. Each group of threads has every key_groups-th number of the keys; their
+  // sums are added in the order of the groups.
   GPU_FN void score() {
     const int at = gpu::thread() % key_threads * 4, group = gpu::thread() / key_threads;
     const int64_t position = split_ * split_positions + at;
@@ -180,8 +186,8 @@ class Tile {
     gpu::sync();
   }
 
-  // Values by weight. Calls put(row, column, sum) once for each. A row never meets a value that it doesn't see: a weight
-  // of zero would leave a NaN what it is.
+  // Values by weight. Calls put(row, column, sum) once for each. A row never meets a value that it doesn't see: a
+  // weight of zero would leave a NaN what it is.
   template <class F>
   GPU_FN void mix(const F& put) {
     const int64_t start = split_ * split_positions;
@@ -316,7 +322,8 @@ Refusal can_run(const Node& node, const Limits& limits) {
   const Shape &q = node.inputs[0].shape(), &values = node.inputs[2].shape();
   if (q[0] * q[1] * ceil_div(values[3], combine_threads) > limits.grid) return {"more rows than a grid has blocks"};
   if (!fits<1>(q[2], values[3], limits))
-    return {fmt::format("heads of {} and {} don't fit {} bytes of shared memory", q[2], values[3], limits.shared_bytes)};
+    return {
+        fmt::format("heads of {} and {} don't fit {} bytes of shared memory", q[2], values[3], limits.shared_bytes)};
   return wants_cache(node.inputs[1], node.inputs[2]);
 }
 

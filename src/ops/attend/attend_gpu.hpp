@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the accelerators' attention kernels share. Cached positions are cut into splits of a fixed size. Of each a partial
-// result is computed: for a row (a token's query head) the greatest score m, the sum l of its weights exp(score - m), and
-// the sum o of its values by weight. A row's partials are combined in the order of their splits,
+// What the accelerators' attention kernels share. Cached positions are cut into splits of a fixed size. Of each a
+// partial result is computed: for a row (a token's query head) the greatest score m, the sum l of its weights exp(score
+// - m), and the sum o of its values by weight. A row's partials are combined in the order of their splits,
 //
 //   M' = max(M, m)   L' = exp(M - M') L + exp(m - M') l   O' = exp(M - M') O + exp(m - M') o
 //
-// and the result is O / L. Whether one block walks through the splits of a row and combines as it goes, or the splits are
-// spread over blocks and a second launch combines, is the same arithmetic, so the same bits.
+// and the result is O / L. Whether one block walks through the splits of a row and combines as it goes, or the splits
+// are spread over blocks and a second launch combines, is the same arithmetic, so the same bits.
 #include <algorithm>
 
 #include "ops/attend/attend.hpp"
@@ -118,11 +118,12 @@ GPU_FN Seen seen_by_any(const Attention& a, const RowSet& set) {
   return all;
 }
 
-// How rows are cut into blocks of up to `rows`, which are numbered [split block, token tile, KV head, part of the group].
+// How rows are cut into blocks of up to `rows`, which are numbered [split block, token tile, KV head, part of the
+// group].
 struct Cut {
   int64_t tile_tokens = 1, heads = 1, parts = 1, tiles = 1;
-  // Over how many blocks a tile's splits are spread. Since most of a large capacity's splits are empty while a sequence is
-  // short, only so many that they fill the device; each takes every n-th split.
+  // Over how many blocks a tile's splits are spread. Since most of a large capacity's splits are empty while a sequence
+  // is short, only so many that they fill the device; each takes every n-th split.
   int64_t split_blocks = 1;
 
   Cut(const Attention& a, int64_t rows, bool split, int64_t enough_blocks) {
@@ -160,8 +161,8 @@ GPU_FN void for_sequences(const Attention& a, RowSet set, const F& fn) {
 
 constexpr int combine_threads = 64;
 
-// A block a row and `combine_threads` of its dimensions. Of 64 splits at a time the factors are computed side by side and
-// the partials requested at once; what's left in order is one addition a split.
+// A block a row and `combine_threads` of its dimensions. Of 64 splits at a time the factors are computed side by side
+// and the partials requested at once; what's left in order is one addition a split.
 GPU_KERNEL void combine_splits(Attention a) {
   constexpr int together = combine_threads, ahead = 32;
   GPU_SHARED(float, peaks, together);
@@ -206,8 +207,8 @@ GPU_KERNEL void combine_splits(Attention a) {
 }
 
 inline void launch_combine(const Attention& a, Accelerator& device) {
-  gpu::launch<combine_splits, combine_threads>(
-      device, {a.tokens * a.heads * ceil_div(a.y.cols, combine_threads)}, 0, a);
+  gpu::launch<combine_splits, combine_threads>(device, {a.tokens * a.heads * ceil_div(a.y.cols, combine_threads)}, 0,
+                                               a);
 }
 
 }  // namespace consonant::GPU_BUILD

@@ -58,14 +58,13 @@ void launch(const Args& args, Accelerator& device, std::byte*) {
   for (int64_t first = 0; first < count; first += heads_together) {
     const int64_t n = count - first < heads_together ? count - first : heads_together;
     Heads chosen{};
-    for (int64_t i = 0; i < n; ++i)
-      chosen.at[i] = static_cast<int32_t>(attr.heads[static_cast<size_t>(first + i)]);
+    for (int64_t i = 0; i < n; ++i) chosen.at[i] = static_cast<int32_t>(attr.heads[static_cast<size_t>(first + i)]);
     with_cache_type(keys.type, [&](auto number) {
       using T = decltype(number);
-      gpu::launch<weigh<T>, block_threads>(
-          device, {q.shape[0] * n}, 0, rows_of<const float>(q), cache_view<T, 1>(keys, StateKind::keys),
-          pointer<const int32_t>(args.in[2]), pointer<const int32_t>(args.in[3]), args.in[3].strides[0], chosen, n,
-          q.shape[1] / keys.shape[1], rows_of<float>(y), first, attr.scale);
+      gpu::launch<weigh<T>, block_threads>(device, {q.shape[0] * n}, 0, rows_of<const float>(q),
+                                           cache_view<T, 1>(keys, StateKind::keys), pointer<const int32_t>(args.in[2]),
+                                           pointer<const int32_t>(args.in[3]), args.in[3].strides[0], chosen, n,
+                                           q.shape[1] / keys.shape[1], rows_of<float>(y), first, attr.scale);
     });
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bound by the latency of a launch for a token; for many, by the bytes of k and v read and of the cache written.
-#include "ops/gpu_cache.hpp"
 #include "ops/kv_append/kv_append.hpp"
+#include "ops/gpu_cache.hpp"
 #include "ops/kv_cache.hpp"
 #include "ops/work.hpp"
 
@@ -139,7 +139,8 @@ Refusal can_run(const Node& node, const Limits& limits) {
   if (Refusal refusal = wants_head_rows(node.inputs[2], "k")) return refusal;
   if (Refusal refusal = wants_head_rows(node.inputs[3], "v")) return refusal;
   const Shape &k = node.inputs[2].shape(), &v = node.inputs[3].shape();
-  if (k.rows() * (ceil_div(k.last(), 32) + ceil_div(v.last(), 32)) > limits.grid) return {"more rows than a grid has blocks"};
+  if (k.rows() * (ceil_div(k.last(), 32) + ceil_div(v.last(), 32)) > limits.grid)
+    return {"more rows than a grid has blocks"};
   return wants_cache(node.inputs[0], node.inputs[1]);
 }
 

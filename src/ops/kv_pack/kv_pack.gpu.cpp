@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bound by the bytes of k and v read and of the pages written.
+#include "ops/kv_pack/kv_pack.hpp"
 #include "ops/gpu_cache.hpp"
 #include "ops/kv_cache.hpp"
-#include "ops/kv_pack/kv_pack.hpp"
 #include "ops/work.hpp"
 
 namespace consonant::GPU_BUILD {
@@ -11,8 +11,8 @@ namespace {
 
 constexpr int block_threads = 256;
 
-// A block a page and head: of the keys first, then of the values. Rows of keys are read across, but all of them for each
-// number after the other, so that they stay in the processor's cache.
+// A block a page and head: of the keys first, then of the values. Rows of keys are read across, but all of them for
+// each number after the other, so that they stay in the processor's cache.
 template <class T>
 GPU_KERNEL void pack(Rows<const float> k, Rows<const float> v, gpu::Ptr<T> keys, gpu::Ptr<T> values, int64_t heads,
                      int64_t positions, int64_t blocks) {

@@ -27,10 +27,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::CappedTag<float, 8>;
 using Ints = hn::RebindToSigned<Floats>;
 using Words = hn::Repartition<uint16_t, Ints>;
+using Shorts = hn::Repartition<int16_t, Ints>;
 using Bytes = hn::Repartition<uint8_t, Ints>;
 using VecFloats = hn::Vec<Floats>;
 using VecInts = hn::Vec<Ints>;
 using VecBytes = hn::Vec<Bytes>;
+using VecShorts = hn::Vec<Shorts>;
 
 constexpr int part_rows = static_cast<int>(hn::MaxLanes(Floats()));
 constexpr int parts = 8 / part_rows;

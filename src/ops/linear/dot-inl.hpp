@@ -78,6 +78,14 @@ HWY_INLINE __m128i magnitude(__m128i x) { return _mm_abs_epi8(x); }
 HWY_INLINE __m128i with_sign(__m128i x, __m128i of) { return _mm_sign_epi8(x, of); }
 #endif
 
+// Sums of the two products of each lane, of 16 bits each.
+constexpr bool has_pairs = true;
+#if HWY_TARGET <= HWY_AVX2
+HWY_INLINE VecInts sum_of_pairs(VecShorts a, VecShorts b) { return VecInts{_mm256_madd_epi16(a.raw, b.raw)}; }
+#else
+HWY_INLINE VecInts sum_of_pairs(VecShorts a, VecShorts b) { return VecInts{_mm_madd_epi16(a.raw, b.raw)}; }
+#endif
+
 // Sums of two products have 16 bits, as many of them are added before widening as surely fit.
 template <int limit, int calls>
 class PairsDot {
@@ -168,6 +176,15 @@ class Dot {
   VecInts sum_;
 };
 
+#endif
+
+#if !HWY_ARCH_X86 || HWY_TARGET > HWY_SSSE3
+constexpr bool has_pairs = false;  // no instruction for it
+HWY_INLINE VecInts sum_of_pairs(VecShorts a, VecShorts b) {
+  const VecInts x = hn::BitCast(Ints(), a), y = hn::BitCast(Ints(), b);
+  const auto low = [](VecInts v) HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
+  return hn::Add(hn::Mul(low(x), low(y)), hn::Mul(hn::ShiftRight<16>(x), hn::ShiftRight<16>(y)));
+}
 #endif
 
 }  // namespace HWY_NAMESPACE

@@ -111,13 +111,61 @@ HWY_NOINLINE void tile(const std::byte* packed, int64_t blocks, int row, const i
   for (int t = 0; t < T; ++t) hn::StoreU(acc[t], Floats(), sums + 8 * t + row);
 }
 
+// Signed bytes have no room for sums of products in 16 bits, so that a part costs as much as numbers of 16 bits do: x
+// of two parts is multiplied as one such number, if there is no instruction for bytes that is better still.
+template <DType type, int parts, bool dot>
+constexpr bool is_wide =
+    has_pairs&& parts == 2 && !dot_needs_bias<dot> && block_layout(type).quant == Quant::signed_byte;
+
+// x as `wide_tile` reads it: of each four numbers the first and the third, then the others.
+HWY_INLINE void widen(const ActivationRow& x, int64_t k, int16_t* to) {
+  for (int64_t i = 0; i < k; i += 4)
+    for (int j = 0; j < 4; ++j) to[i + j % 2 * 2 + j / 2] = static_cast<int16_t>(256 * x.q[i + j] + x.rest[i + j]);
+}
+
+HWY_INLINE VecShorts two_of(const int16_t* x) {  // x[0], x[1] in every lane
+  int32_t two;
+  std::memcpy(&two, x, sizeof two);
+  return hn::BitCast(Shorts(), hn::Set(Ints(), two));
+}
+
+// As `tile`, of x in 16 bits: the same sums of integers.
+template <DType type, int T>
+HWY_NOINLINE void wide_tile(const std::byte* packed, int64_t blocks, int row, const int16_t* x, const float* facts,
+                            float* sums) {
+  const Group<type> group(packed, blocks, row);
+  VecFloats acc[T];
+  for (int t = 0; t < T; ++t) acc[t] = hn::Zero(Floats());
+  for (int64_t b = 0; b < blocks; ++b, x += 32, facts += T) {
+    if constexpr (T <= 2) prefetch(group, b, blocks);
+    VecInts total[T];
+    for (int t = 0; t < T; ++t) total[t] = hn::Zero(Ints());
+    unroll<0, 8>([&](auto g) CONSONANT_INLINE_LAMBDA {
+      const auto w = hn::BitCast(Shorts(), quants<type, g>(group, b));
+      const auto even = hn::ShiftRight<8>(hn::ShiftLeft<8>(w)), odd = hn::ShiftRight<8>(w);
+      for (int t = 0; t < T; ++t) {
+        const int16_t* four = x + t * 32 * blocks + 4 * g;
+        total[t] = hn::Add(total[t], sum_of_pairs(even, two_of(four)));
+        total[t] = hn::Add(total[t], sum_of_pairs(odd, two_of(four + 2)));
+      }
+    });
+    const VecFloats s = scale(group, b, 0);
+    for (int t = 0; t < T; ++t) acc[t] = hn::MulAdd(floats(total[t]), hn::Mul(s, hn::Set(Floats(), facts[t])), acc[t]);
+  }
+  for (int t = 0; t < T; ++t) hn::StoreU(acc[t], Floats(), sums + 8 * t + row);
+}
+
 template <DType type, int T, int x_parts, bool dot>
 HWY_INLINE void tokens_of_group(const Product& p, const std::byte* packed, int64_t group, int64_t token,
-                                const float* facts) {
+                                const float* facts, const int16_t* wide) {
   HWY_ALIGN float sums[T * 8];
   const auto* x = reinterpret_cast<const int8_t*>(p.x + token * p.x_stride);
-  for (int part = 0; part < parts; ++part)
-    tile<type, T, x_parts, dot>(packed, p.weights.k / 32, part * part_rows, x, p.x_stride, facts, sums);
+  for (int part = 0; part < parts; ++part) {
+    if constexpr (is_wide<type, x_parts, dot>)
+      wide_tile<type, T>(packed, p.weights.k / 32, part * part_rows, wide, facts, sums);
+    else
+      tile<type, T, x_parts, dot>(packed, p.weights.k / 32, part * part_rows, x, p.x_stride, facts, sums);
+  }
   for (int t = 0; t < T; ++t) store_sums(p, group, token + t, sums + 8 * t);
 }
 
@@ -165,13 +213,19 @@ HWY_INLINE void gather_facts(const Product& p, int64_t token, float* facts) {
 
 template <DType type, int x_parts, bool dot>
 void multiply_parts(const Product& p, const Patch& patch, float* facts, std::byte* room) {
+  const int64_t k = p.weights.k;
+  auto* wide = reinterpret_cast<int16_t*>(facts + facts_of(p, patch.last_token - patch.first_token));
+  if constexpr (is_wide<type, x_parts, dot>) {
+    for (int64_t t = patch.first_token; t < patch.last_token; ++t)
+      widen(ActivationRow::at(p.x + t * p.x_stride, k, x_parts), k, wide + (t - patch.first_token) * k);
+  }
   for_tiles<type, x_parts, dot>(p, patch, facts, [&](auto tokens, int64_t token, float* at) CONSONANT_INLINE_LAMBDA {
     gather_facts<type, tokens, x_parts, dot>(p, token, at);
   });
   for (int64_t g = patch.first_group; g < patch.last_group; ++g) {
     const std::byte* packed = packed_group(p, g, room);
     for_tiles<type, x_parts, dot>(p, patch, facts, [&](auto tokens, int64_t token, float* at) CONSONANT_INLINE_LAMBDA {
-      tokens_of_group<type, tokens, x_parts, dot>(p, packed, g, token, at);
+      tokens_of_group<type, tokens, x_parts, dot>(p, packed, g, token, at, wide + (token - patch.first_token) * k);
     });
   }
 }
@@ -235,9 +289,10 @@ namespace consonant {
 
 HWY_EXPORT(int8_patch);
 
-// Facts of a block of tokens, at most four floats a block of x; then room for a group.
+// The facts of a block of tokens, x in 16 bits where that is read, room for a group.
 static int64_t facts_bytes(const Product& p, int64_t tokens) {
-  return (p.weights.k / 32 * 4 * tokens * 4 + 63) / 64 * 64;
+  const int64_t wide = p.parts == 2 && p.weights.type == DType::q8_0 ? p.weights.k * tokens * 2 : 0;
+  return (facts_of(p, tokens) * 4 + wide + 63) / 64 * 64;
 }
 
 int64_t int8_scratch(const Product& p, const Cut& cut) {

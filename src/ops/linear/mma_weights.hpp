@@ -32,6 +32,12 @@ struct UnitLayout {
 // Bytes `first` and `first` + 2 of a word, as halves 1024 more.
 GPU_FN uint32_t halves_of_bytes(uint32_t word, int first) { return (word >> 8 * first & 0x00FF00FFu) | 0x64006400u; }
 
+// The low nibbles of four bytes side by side; the upper ones must be zero.
+GPU_FN uint32_t packed_nibbles(uint32_t q) {
+  const uint32_t pairs = q | q >> 4;
+  return (pairs & 0xFF) | (pairs >> 8 & 0xFF00);
+}
+
 // The lane's quants of row g in a block, one a byte, plus the offset below: words t and t + 4. `base` and `upper` are
 // the block's.
 template <DType Type>
@@ -54,9 +60,9 @@ GPU_FN void quant_bytes(gpu::Shared<const uint32_t> base, gpu::Shared<const uint
     high |= (upper[8 + g] >> 2 * t & 0x03030303u) << layout.base_bits;
   }
   if constexpr (layout.quant == Quant::iq4 || layout.quant == Quant::fp4) {
-    low = levels<layout.quant>(low), high = levels<layout.quant>(high);
+    low = levels<layout.quant>(packed_nibbles(low)), high = levels<layout.quant>(packed_nibbles(high));
   }
-  if constexpr (layout.quant != Quant::offset) low ^= 0x80808080u, high ^= 0x80808080u;
+  if constexpr (layout.quant == Quant::signed_byte) low ^= 0x80808080u, high ^= 0x80808080u;  // levels are biased
 }
 
 template <DType Type>

@@ -46,6 +46,9 @@ void multiply_float(const Product& p, const Patch& patch, std::byte* scratch);
 int64_t int8_scratch(const Product& p, const Cut& cut);
 void multiply_int8(const Product& p, const Patch& patch, std::byte* scratch);
 
+// Floats that the facts of tokens take: at most four a block of x.
+inline int64_t facts_of(const Product& p, int64_t tokens) { return p.weights.k / 32 * 4 * tokens; }
+
 // A group in rows8, wherever its weights lie; `room` holds group_bytes where they are plain.
 inline const std::byte* packed_group(const Product& p, int64_t group, std::byte* room) {
   const PackedShape& w = p.weights;

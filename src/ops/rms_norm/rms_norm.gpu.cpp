@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/gpu_rows.hpp"
 #include "ops/rms_norm/rms_norm.hpp"
+#include "ops/gpu_rows.hpp"
 #include "ops/work.hpp"
 
 namespace consonant::GPU_BUILD {
 
 namespace {
-
-constexpr int block_threads = 256;
 
 GPU_KERNEL void rms_norm(Rows<const float> x, gpu::Ptr<const float> w, Rows<float> y, float epsilon) {
   const auto from = x.row(gpu::block());  // a block a row
@@ -18,10 +16,16 @@ GPU_KERNEL void rms_norm(Rows<const float> x, gpu::Ptr<const float> w, Rows<floa
   for (int64_t i = gpu::thread(); i < x.cols; i += gpu::threads()) to[i] = from[i] * scale * w[i];
 }
 
+template <int threads>
+void launch_with(const Args& args, Accelerator& device) {
+  gpu::launch<rms_norm, threads>(device, {args.out[0].rows()}, 0, rows_of<const float>(args.in[0]),
+                                 pointer<const float>(args.in[1]), rows_of<float>(args.out[0]),
+                                 args.attr<RmsNormAttr>().epsilon);
+}
+
+// The order of a row's sum depends on its length alone.
 void launch(const Args& args, Accelerator& device, std::byte*) {
-  gpu::launch<rms_norm, block_threads>(device, {args.out[0].rows()}, 0, rows_of<const float>(args.in[0]),
-                                       pointer<const float>(args.in[1]), rows_of<float>(args.out[0]),
-                                       args.attr<RmsNormAttr>().epsilon);
+  args.out[0].last() <= 256 ? launch_with<64>(args, device) : launch_with<256>(args, device);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "decode/cut.hpp"
+#include "ops/sample/cut.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@ namespace {
 
 struct Doubt {
   float key;
-  float mass;
+  uint64_t mass;
   uint32_t index;
 };
 
@@ -25,21 +25,21 @@ struct Binning {
 };
 
 // Adds the bins to `before` up to the one in which `target` is reached, and returns that one; `bins` if none is.
-int cross(const std::array<double, bins>& sums, double& before, double target) {
+int cross(const std::array<uint64_t, bins>& sums, uint64_t& before, uint64_t target) {
   int bin = 0;
   while (bin < bins && before + sums[size_t(bin)] < target) before += sums[size_t(bin++)];
   return bin;
 }
 
 // Leaves in `doubt` those of the bin that crosses; false if none does or if all keys are equal.
-bool narrow(std::vector<Doubt>& doubt, double& before, double target) {
+bool narrow(std::vector<Doubt>& doubt, uint64_t& before, uint64_t target) {
   const auto less = [](const Doubt& a, const Doubt& b) { return a.key < b.key; };
   const auto [least, greatest] = std::minmax_element(doubt.begin(), doubt.end(), less);
   if (!(least->key < greatest->key)) return false;
   const Binning bin{least->key, bins / (double(greatest->key) - double(least->key))};
-  std::array<double, bins> sums{};
-  for (const Doubt& d : doubt) sums[size_t(bin(d.key))] += double(d.mass);
-  double crossed = before;
+  std::array<uint64_t, bins> sums{};
+  for (const Doubt& d : doubt) sums[size_t(bin(d.key))] += d.mass;
+  uint64_t crossed = before;
   const int cut = cross(sums, crossed, target);
   if (cut == bins) return false;
   before = crossed;
@@ -50,10 +50,10 @@ bool narrow(std::vector<Doubt>& doubt, double& before, double target) {
 
 }  // namespace
 
-Cut find_cut(std::span<const float> keys, std::span<const float> masses, double target) {
+Cut find_cut(std::span<const float> keys, std::span<const uint64_t> masses, uint64_t target) {
   constexpr size_t few = 256;
-  const auto mass = [&](size_t i) { return masses.empty() ? 1.0f : masses[i]; };
-  double before = 0;  // of those that are better than all in doubt
+  const auto mass = [&](size_t i) { return masses.empty() ? uint64_t{1} : masses[i]; };
+  uint64_t before = 0;  // of those that are better than all in doubt
   std::vector<Doubt> doubt;
 
   // The first round is `narrow` without a copy of everything.
@@ -64,8 +64,8 @@ Cut find_cut(std::span<const float> keys, std::span<const float> masses, double 
   }
   if (keys.size() > few && low < high) {
     const Binning bin{low, bins / (double(high) - double(low))};
-    std::array<double, bins> sums{};
-    for (size_t i = 0; i < keys.size(); ++i) sums[size_t(bin(keys[i]))] += double(mass(i));
+    std::array<uint64_t, bins> sums{};
+    for (size_t i = 0; i < keys.size(); ++i) sums[size_t(bin(keys[i]))] += mass(i);
     const int cut = cross(sums, before, target);
     if (cut == bins) return {high, keys.size()};
     for (size_t i = 0; i < keys.size(); ++i)
@@ -78,11 +78,10 @@ Cut find_cut(std::span<const float> keys, std::span<const float> masses, double 
 
   std::stable_sort(doubt.begin(), doubt.end(), [](const Doubt& a, const Doubt& b) { return a.key < b.key; });
   for (const Doubt& d : doubt) {
-    before += double(d.mass);
+    before += d.mass;
     if (before >= target) return {d.key, d.index};
   }
-  // The sum over bins can reach what the sum one by one misses by a rounding: the last in doubt is the one then.
-  return doubt.empty() ? Cut{high, keys.size()} : Cut{doubt.back().key, doubt.back().index};
+  return {high, keys.size()};
 }
 
 }  // namespace consonant

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace consonant {
@@ -16,7 +17,7 @@ struct Cut {
 // The shortest ranking, smallest key first and of equal keys the smaller index first, whose masses add up to `target`
 // (above 0); all of them if they never do. No masses: each counts 1. Not a sort: masses are summed in bins of the key,
 // the bin in which the target is reached is cut into bins again, and only when few are left in doubt are they ranked
-// one by one.
-Cut find_cut(std::span<const float> keys, std::span<const float> masses, double target);
+// one by one. Masses are integers, so that their sums don't depend on how they are made.
+Cut find_cut(std::span<const float> keys, std::span<const uint64_t> masses, uint64_t target);
 
 }  // namespace consonant
