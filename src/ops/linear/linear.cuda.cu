@@ -47,7 +47,9 @@ void with_type(DType type, const F& fn) {
 }
 
 using Large = Tiling<4, 2, 2, 8>;  // 128 rows x 128 tokens
-using Small = Tiling<4, 1, 1, 4>;  // 64 rows x 32 tokens
+// 64 rows by few tokens; fewer teams where weights are wide.
+template <DType Type, int Tokens>
+using Small = Tiling<4, 1, 1, Tokens / 8, has_blocks(Type) ? 4 : 2>;
 
 int64_t units_of(int64_t columns) { return ceil_div(columns, unit_columns); }
 
@@ -63,6 +65,12 @@ bool rows_contiguous(const Tensor& x) {
   return value.type == DType::f32 && (value.shape.last() <= 1 || value.strides[1] == 1);
 }
 
+int64_t least_memory(DType type) {
+  int64_t bytes = 0;
+  with_type(type, [&]<DType Type>() { bytes = split_memory<Type, Small<Type, 8>>; });
+  return bytes;
+}
+
 Refusal can_run(const Node& node, const Limits& limits) {
   const Tensor &x = node.inputs[0], &w = node.inputs[1];
   if (limits.compute < 80) return {"the tensor cores need compute capability 8.0"};
@@ -73,6 +81,7 @@ Refusal can_run(const Node& node, const Limits& limits) {
   if (!rows_contiguous(x)) return {fmt::format("x is {} in another order", name(x.type()))};
   if (node.attr<LinearAttr>().residual && !rows_contiguous(node.inputs.back()))
     return {"the residual isn't f32 in contiguous rows"};
+  if (limits.shared_bytes < least_memory(w.type())) return {"a block has too little shared memory"};
   if (w.shape()[0] > limits.grid * 16 || w.shape().last() > (1 << 30)) return {"w is too large"};
   return {};
 }
@@ -114,24 +123,26 @@ int64_t many_scratch(int64_t tokens, int64_t columns) {
   return tokens * units_of(columns) * (record_bytes<Type> + static_cast<int64_t>(sizeof(float)));
 }
 
-template <DType Type, class T>
-void launch_tiles(const Args& args, Accelerator& device, const Records& records) {
-  const Matrix<Type> w = matrix_of<Type>(args.in[1]);
-  const int64_t token_tiles = ceil_div(records.tokens, T::tokens);
-  gpu::launch_early<many_tokens<Type, T, PlainOutputs>, T::threads>(device, {ceil_div(w.rows, T::rows) * token_tiles},
-                                                                    ManyMemory<Type, T>::end, w, records,
-                                                                    static_cast<int>(token_tiles), outputs_of(args));
-}
-
-// Whether large tiles are the faster ones: they are three times as fast where both keep all processors busy.
+// Whether large tiles are the faster ones. One takes about five times as long as one of 64 x 32.
 template <DType Type>
 bool large_tiles(int64_t rows, int64_t tokens, const Limits& limits) {
-  if (ManyMemory<Type, Large>::end > limits.shared_bytes) return false;
+  if (ManyMemory<Type, Large>::end > limits.shared_bytes || tokens <= 32) return false;
   const int64_t large = ceil_div(rows, Large::rows) * ceil_div(tokens, Large::tokens);
-  const int64_t small = ceil_div(rows, Small::rows) * ceil_div(tokens, Small::tokens);
-  constexpr int64_t small_resident = 4;
-  return ceil_div(large, limits.processors) * 8 <=
-         3 * ceil_div(small, limits.processors * small_resident) * small_resident;
+  const int64_t small = ceil_div(rows, 64) * ceil_div(tokens, 32);
+  return 5 * ceil_div(large, limits.processors) <= ceil_div(small, limits.processors);
+}
+
+template <DType Type, int Tokens>
+bool launch_some(const Args& args, Accelerator& device, const Records& records) {
+  using T = Small<Type, Tokens>;
+  constexpr int64_t shared = split_memory<Type, T>;
+  if (shared > device.limits().shared_bytes) return false;
+  const Matrix<Type> w = matrix_of<Type>(args.in[1]);
+  const int64_t token_tiles = ceil_div(records.tokens, T::tokens);
+  gpu::launch_early<some_tokens<Type, T, PlainOutputs>, T::threads * T::split>(
+      device, {ceil_div(w.rows, T::rows) * token_tiles}, shared, w, records, static_cast<int>(token_tiles),
+      outputs_of(args));
+  return true;
 }
 
 template <DType Type>
@@ -143,10 +154,16 @@ void launch_many(const Args& args, Accelerator& device, std::byte* scratch) {
                         static_cast<int>(tokens), static_cast<int>(units)};
   gpu::launch_early<make_records<Type, PlainInputs>, record_warps * 32>(
       device, {ceil_div(tokens * units, record_warps)}, 0, inputs_of(x), records);
-  if (large_tiles<Type>(w.shape[0], tokens, device.limits()))
-    launch_tiles<Type, Large>(args, device, records);
-  else
-    launch_tiles<Type, Small>(args, device, records);
+  if (large_tiles<Type>(w.shape[0], tokens, device.limits())) {
+    const int64_t token_tiles = ceil_div(tokens, Large::tokens);
+    gpu::launch_early<many_tokens<Type, Large, PlainOutputs>, Large::threads>(
+        device, {ceil_div(w.shape[0], Large::rows) * token_tiles}, ManyMemory<Type, Large>::end, matrix_of<Type>(w),
+        records, static_cast<int>(token_tiles), outputs_of(args));
+    return;
+  }
+  if (tokens > 16 && launch_some<Type, 32>(args, device, records)) return;
+  if (tokens > 8 && launch_some<Type, 16>(args, device, records)) return;
+  launch_some<Type, 8>(args, device, records);  // can_run has asked for the memory it takes
 }
 
 // Whether the tokens' records fit into a block's shared memory beside the weights.

@@ -12,15 +12,21 @@ namespace consonant::GPU_BUILD::mma {
 constexpr int slice_blocks = 2, slice_bytes = slice_blocks * 64;  // of a record's part
 constexpr int unit_slices = unit_blocks / slice_blocks;
 
-// How a block's warps share its tile: `down` x `across` warps of 16 `down_each` rows x 8 `across_each` tokens.
-template <int Down, int DownEach, int Across, int AcrossEach>
+// How a block's warps share its tile: `down` x `across` warps of 16 `down_each` rows x 8 `across_each` tokens; `split`
+// such teams, each with a shared memory of its own, take the units in turns.
+template <int Down, int DownEach, int Across, int AcrossEach, int Split = 1>
 struct Tiling {
-  static constexpr int down = Down, down_each = DownEach, across = Across, across_each = AcrossEach;
+  static constexpr int down = Down, down_each = DownEach, across = Across, across_each = AcrossEach, split = Split;
   static constexpr int rows = 16 * Down * DownEach, tokens = 8 * Across * AcrossEach;
-  static constexpr int threads = 32 * Down * Across, groups = rows / 8;
+  static constexpr int threads = 32 * Down * Across, groups = rows / 8;  // threads of a team
+
+  GPU_FN static int thread() { return gpu::thread() % threads; }
+  GPU_FN static int team() { return gpu::thread() / threads; }
+  GPU_FN static int my_down() { return gpu::warp() % (Down * Across) % Down; }
+  GPU_FN static int my_across() { return gpu::warp() % (Down * Across) / Down; }
 };
 
-// A block's shared memory, in bytes: stages of slices, then two sets of what belongs to a unit.
+// A team's shared memory, in bytes: stages of slices, then two sets of what belongs to a unit.
 template <DType Type, class T>
 struct ManyMemory {
   static constexpr BlockLayout layout = block_layout(Type);
@@ -67,11 +73,11 @@ GPU_KERNEL void make_records(Inputs inputs, Records to) {
 // that read two rows meet no bank twice.
 GPU_FN int swizzled(int row, int bytes) { return row * slice_bytes + (bytes ^ (row & 1) * 64); }
 
-// Copies of `count` chunks of 16 bytes, spread over the block's threads.
-template <int Threads, class F>
+// Copies of `count` chunks of 16 bytes, spread over a team's threads.
+template <class T, class F>
 GPU_FN void spread(int count, const F& copy) {
   GPU_UNROLL
-  for (int i = gpu::thread(); i < count; i += Threads) copy(i);
+  for (int i = T::thread(); i < count; i += T::threads) copy(i);
 }
 
 template <DType Type, class T>
@@ -83,16 +89,22 @@ struct ManyTile {
   gpu::Shared<uint8_t> shared;
   int first_row, first_token;
 
+  // Slices are counted over the team's units, of which it takes every `split`-th.
+  GPU_FN int unit_of(int slice) const { return slice / unit_slices * T::split + T::team(); }
+  GPU_FN int first_block(int slice) const { return unit_of(slice) * unit_blocks + slice % unit_slices * slice_blocks; }
   GPU_FN int blocks() const { return (w.columns + 31) / 32; }
-  GPU_FN int slices() const { return (blocks() + slice_blocks - 1) / slice_blocks; }
+  GPU_FN bool has(int slice) const { return first_block(slice) < blocks(); }
   GPU_FN gpu::Shared<uint8_t> stage(int i) const { return shared + i * Memory::stage_bytes; }
-  GPU_FN gpu::Shared<uint8_t> unit(int u) const { return shared + Memory::units_at + u % 2 * Memory::unit_bytes; }
+  // What belongs to the unit of a slice.
+  GPU_FN gpu::Shared<uint8_t> unit(int slice) const {
+    return shared + Memory::units_at + slice / unit_slices % 2 * Memory::unit_bytes;
+  }
 
   // A plane of the groups: `each` bytes a group in shared memory, of which the first `bytes` are copied from `at` of
   // the group.
   GPU_FN void copy_groups(gpu::Shared<uint8_t> to, int each, int64_t at, int bytes) const {
     const int chunks = each / 16;
-    spread<T::threads>(T::groups * chunks, [&](int i) {
+    spread<T>(T::groups * chunks, [&](int i) {
       const int in = i % chunks * 16;
       int group = first_row / 8 + i / chunks;
       if (group >= w.groups()) group = w.groups() - 1;
@@ -103,7 +115,7 @@ struct ManyTile {
   GPU_FN void request_weights(int slice, int to) const {
     constexpr BlockLayout layout = block_layout(Type);
     const auto at = stage(to);
-    const int64_t first = int64_t{slice} * slice_blocks;
+    const int64_t first = first_block(slice);
     if constexpr (Memory::blocks) {
       const int64_t all = w.columns / 32;
       const int here = all - first < slice_blocks ? static_cast<int>(all - first) : slice_blocks;
@@ -116,13 +128,13 @@ struct ManyTile {
                     here * Memory::record);
       if constexpr (Memory::keep_records)
         if (slice % unit_slices == 0) {
-          const int u = slice / unit_slices;
-          copy_groups(unit(u), Memory::group_record,
+          const int u = unit_of(slice);
+          copy_groups(unit(slice), Memory::group_record,
                       layout.scales_at(all) + layout.records(int64_t{u} * unit_blocks) * Memory::record,
                       (layout.super() ? 1 : w.blocks_of(u)) * Memory::record);
         }
     } else {
-      spread<T::threads>(T::rows * 8, [&](int i) {
+      spread<T>(T::rows * 8, [&](int i) {
         const int row = first_row + i / 8 < w.rows ? first_row + i / 8 : w.rows - 1;
         const int64_t column = first * 32 + i % 8 * 8;
         const bool valid = column < w.columns;
@@ -137,43 +149,39 @@ struct ManyTile {
   }
 
   GPU_FN void request_inputs(int slice, int to) const {
-    const int u = slice / unit_slices, at = slice % unit_slices * slice_bytes;
+    const int u = unit_of(slice), at = slice % unit_slices * slice_bytes;
     GPU_UNROLL
     for (int part = 0; part < parts<Type>; ++part) {
       const auto tokens = stage(to) + Memory::weight_bytes + part * T::tokens * slice_bytes;
-      spread<T::threads>(T::tokens * 8, [&](int i) {
+      spread<T>(T::tokens * 8, [&](int i) {
         copy16(tokens + swizzled(i / 8, i % 8 * 16),
                record(first_token + i / 8, u) + part * part_bytes + at + i % 8 * 16);
       });
     }
     if (slice % unit_slices != 0) return;
     if constexpr (block_layout(Type).minimum())
-      spread<T::threads>(T::tokens * 4, [&](int i) {
-        copy16(unit(u) + Memory::sums_at + 16 * i, record(first_token + i / 4, u) + part_bytes + i % 4 * 16);
+      spread<T>(T::tokens * 4, [&](int i) {
+        copy16(unit(slice) + Memory::sums_at + 16 * i, record(first_token + i / 4, u) + part_bytes + i % 4 * 16);
       });
-    const auto undo = gpu::cast<float>(unit(u) + Memory::undo_at);
-    for (int i = gpu::thread(); i < T::tokens; i += T::threads) {
+    const auto undo = gpu::cast<float>(unit(slice) + Memory::undo_at);
+    for (int i = T::thread(); i < T::tokens; i += T::threads) {
       const int token = first_token + i < x.tokens ? first_token + i : x.tokens - 1;
       copy4(undo + i, x.undo + (int64_t{u} * x.tokens + token));
     }
   }
 };
 
-// What a warp holds: sums of this unit and of all units before it.
+// What a lane holds of a warp's sums over a unit.
 template <class T>
-struct ManySums {
-  float unit[T::down_each][T::across_each][4];
-  float total[T::down_each][T::across_each][4];
-};
+using ManySums = float[T::down_each][T::across_each][4];
 
-// Adds the products of block b of a slice.
+// Adds the products of block b of a slice, which is at `stage`.
 template <DType Type, class T>
-GPU_FN void multiply_block(const ManyTile<Type, T>& tile, gpu::Shared<const uint8_t> stage, int u, int in_unit, int b,
+GPU_FN void multiply_block(const ManyTile<Type, T>& tile, gpu::Shared<const uint8_t> stage, int slice, int b,
                            ManySums<T>& sums) {
   using Memory = ManyMemory<Type, T>;
   constexpr BlockLayout layout = block_layout(Type);
   const int g = gpu::lane() / 4, t = gpu::lane() % 4;
-  const int down = gpu::warp() % T::down, across = gpu::warp() / T::down;
   uint32_t first[T::down_each][4], second[T::down_each][4];
   float factors[T::down_each][2];
   GPU_UNROLL
@@ -181,20 +189,20 @@ GPU_FN void multiply_block(const ManyTile<Type, T>& tile, gpu::Shared<const uint
     if constexpr (Memory::blocks) {
       GPU_UNROLL
       for (int i = 0; i < 2; ++i) {
-        const int group = 2 * (down * T::down_each + m) + i;
+        const int group = 2 * (T::my_down() * T::down_each + m) + i;
         const auto base = stage + group * Memory::base_bytes + b * static_cast<int>(layout.base_bytes());
         const auto upper =
             stage + Memory::upper_at + group * Memory::upper_bytes + b * static_cast<int>(layout.upper_bytes());
-        const auto records = layout.super() ? tile.unit(u) + group * Memory::group_record
+        const auto records = layout.super() ? tile.unit(slice) + group * Memory::group_record
                                             : stage + Memory::each_at + group * Memory::each_bytes + b * Memory::record;
         uint32_t row[4];
-        row_operands<Type>(gpu::cast<const uint32_t>(base), gpu::cast<const uint32_t>(upper), records, in_unit, g, t,
-                           row);
+        row_operands<Type>(gpu::cast<const uint32_t>(base), gpu::cast<const uint32_t>(upper), records,
+                           slice % unit_slices * slice_blocks + b, g, t, row);
         first[m][i] = row[0], first[m][2 + i] = row[1], second[m][i] = row[2], second[m][2 + i] = row[3];
         if constexpr (!layout.super()) factors[m][i] = factor<Type>(records, g);
       }
     } else {
-      const int row = 16 * (down * T::down_each + m) + g;
+      const int row = 16 * (T::my_down() * T::down_each + m) + g;
       const gpu::U4 up = gpu::load16(stage + swizzled(row, 64 * b + 16 * t));
       const gpu::U4 low = gpu::load16(stage + swizzled(row + 8, 64 * b + 16 * t));
       first[m][0] = up.x, first[m][1] = low.x, first[m][2] = up.y, first[m][3] = low.y;
@@ -202,7 +210,7 @@ GPU_FN void multiply_block(const ManyTile<Type, T>& tile, gpu::Shared<const uint
     }
   GPU_UNROLL
   for (int n = 0; n < T::across_each; ++n) {
-    const int token = 8 * (across * T::across_each + n) + g;
+    const int token = 8 * (T::my_across() * T::across_each + n) + g;
     const auto at = stage + Memory::weight_bytes + swizzled(token, 64 * b + 16 * t);
     GPU_UNROLL
     for (int part = 0; part < parts<Type>; ++part) {
@@ -210,96 +218,160 @@ GPU_FN void multiply_block(const ManyTile<Type, T>& tile, gpu::Shared<const uint
       GPU_UNROLL
       for (int m = 0; m < T::down_each; ++m) {
         if constexpr (!Memory::blocks || layout.super()) {
-          multiply<Type == DType::bf16>(sums.unit[m][n], first[m], x.x, x.y);
-          multiply<Type == DType::bf16>(sums.unit[m][n], second[m], x.z, x.w);
+          multiply<Type == DType::bf16>(sums[m][n], first[m], x.x, x.y);
+          multiply<Type == DType::bf16>(sums[m][n], second[m], x.z, x.w);
         } else {
           float c[4] = {0, 0, 0, 0};
           multiply<false>(c, first[m], x.x, x.y);
           multiply<false>(c, second[m], x.z, x.w);
           GPU_UNROLL
-          for (int i = 0; i < 4; ++i) sums.unit[m][n][i] = gpu::fma(factors[m][i / 2], c[i], sums.unit[m][n][i]);
+          for (int i = 0; i < 4; ++i) sums[m][n][i] = gpu::fma(factors[m][i / 2], c[i], sums[m][n][i]);
         }
       }
     }
   }
 }
 
-// Adds a unit's sums to the totals.
-template <DType Type, class T>
-GPU_FN void end_unit(const ManyTile<Type, T>& tile, int u, ManySums<T>& sums) {
-  using Memory = ManyMemory<Type, T>;
+// Where a lane's sums belong in a tile: fn(row, token, m, n, i).
+template <class T, class F>
+GPU_FN void for_sums(const F& fn) {
   const int g = gpu::lane() / 4, t = gpu::lane() % 4;
-  const int down = gpu::warp() % T::down, across = gpu::warp() / T::down;
-  const auto at = tile.unit(u);
-  const auto undo = gpu::cast<const float>(at + Memory::undo_at);
   GPU_UNROLL
-  for (int m = 0; m < T::down_each; ++m) {
-    const auto records = at + 2 * (down * T::down_each + m) * Memory::group_record;
+  for (int n = 0; n < T::across_each; ++n) GPU_UNROLL
+  for (int m = 0; m < T::down_each; ++m) GPU_UNROLL
+  for (int i = 0; i < 4; ++i)
+    fn(16 * (T::my_down() * T::down_each + m) + g + i / 2 * 8,
+       8 * (T::my_across() * T::across_each + n) + 2 * t + i % 2, m, n, i);
+}
+
+// Scales and minima of the unit of `slice`.
+template <DType Type, class T>
+GPU_FN void finish_units(const ManyTile<Type, T>& tile, int slice, ManySums<T>& sums) {
+  using Memory = ManyMemory<Type, T>;
+  if constexpr (Memory::blocks) {
+    const auto at = tile.unit(slice);
     GPU_UNROLL
-    for (int n = 0; n < T::across_each; ++n) {
-      const int token = 8 * (across * T::across_each + n);
-      if constexpr (Memory::blocks)
-        finish_unit<Type>(records, records + Memory::group_record, at + Memory::sums_at + (token + g) * 64,
-                          tile.w.blocks_of(u), sums.unit[m][n]);
+    for (int m = 0; m < T::down_each; ++m) {
+      const auto records = at + 2 * (T::my_down() * T::down_each + m) * Memory::group_record;
       GPU_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        sums.total[m][n][i] = gpu::fma(sums.unit[m][n][i], undo[token + 2 * t + i % 2], sums.total[m][n][i]);
-        sums.unit[m][n][i] = 0;
+      for (int n = 0; n < T::across_each; ++n) {
+        const int token = 8 * (T::my_across() * T::across_each + n) + gpu::lane() / 4;
+        finish_unit<Type>(records, records + Memory::group_record, at + Memory::sums_at + token * 64,
+                          tile.w.blocks_of(tile.unit_of(slice)), sums[m][n]);
       }
     }
   }
 }
 
-template <DType Type, class T, class Outputs>
-GPU_FN void many_results(const ManyTile<Type, T>& tile, const Outputs& outputs, const ManySums<T>& sums) {
-  const int g = gpu::lane() / 4, t = gpu::lane() % 4;
-  const int down = gpu::warp() % T::down, across = gpu::warp() / T::down;
-  GPU_UNROLL
-  for (int n = 0; n < T::across_each; ++n) GPU_UNROLL
-  for (int m = 0; m < T::down_each; ++m) GPU_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    const int row = tile.first_row + 16 * (down * T::down_each + m) + g + i / 2 * 8;
-    const int token = tile.first_token + 8 * (across * T::across_each + n) + 2 * t + i % 2;
-    if (row < tile.w.rows && token < tile.x.tokens) outputs.store(row, token, sums.total[m][n][i]);
+// Asks for the first slices, weights before the kernel waits for its inputs.
+template <DType Type, class T>
+GPU_FN void begin_slices(const ManyTile<Type, T>& tile) {
+  constexpr int stages = ManyMemory<Type, T>::stages;
+  for (int s = 0; s + 1 < stages; ++s)
+    if (tile.has(s)) tile.request_weights(s, s);
+  gpu::wait_for_inputs();
+  for (int s = 0; s + 1 < stages; ++s) {
+    if (tile.has(s)) tile.request_inputs(s, s);
+    end_batch();
   }
 }
 
+// Asks for a slice some stages ahead, works on this one, and returns the next one's stage.
+template <DType Type, class T>
+GPU_FN int do_slice(const ManyTile<Type, T>& tile, int slice, int stage, ManySums<T>& sums) {
+  constexpr int stages = ManyMemory<Type, T>::stages;
+  wait_for_batches<stages - 2>();
+  gpu::sync();  // the slice is there, and the stage of the one before it is free
+  const int ahead = slice + stages - 1;
+  if (tile.has(ahead)) {
+    const int to = stage == 0 ? stages - 1 : stage - 1;
+    tile.request_weights(ahead, to);
+    tile.request_inputs(ahead, to);
+  }
+  end_batch();
+  GPU_UNROLL
+  for (int b = 0; b < slice_blocks; ++b)
+    if (tile.first_block(slice) + b < tile.blocks()) multiply_block(tile, tile.stage(stage), slice, b, sums);
+  return stage + 1 < stages ? stage + 1 : 0;
+}
+
+// A tile of 128 x 128 or so, whose sums stay in registers.
 template <DType Type, class T, class Outputs>
 GPU_KERNEL void many_tokens(Matrix<Type> w, Records x, int token_tiles, Outputs outputs) {
   GPU_DYNAMIC_SHARED(uint8_t, shared);
-  using Memory = ManyMemory<Type, T>;
-  constexpr int stages = Memory::stages;
   // Blocks that share their rows run together, so that the rows are read once.
   const ManyTile<Type, T> tile = {w, x, shared, static_cast<int>(gpu::block() / token_tiles) * T::rows,
                                   static_cast<int>(gpu::block() % token_tiles) * T::tokens};
-  const int blocks = tile.blocks(), slices = tile.slices();
-  for (int s = 0; s + 1 < stages; ++s)
-    if (s < slices) tile.request_weights(s, s);
-  gpu::wait_for_inputs();
-  for (int s = 0; s + 1 < stages; ++s) {
-    if (s < slices) tile.request_inputs(s, s);
-    end_batch();
-  }
-  ManySums<T> sums = {};
+  begin_slices(tile);
+  ManySums<T> sums = {}, totals = {};
   int stage = 0;
-  for (int slice = 0; slice < slices; ++slice) {
-    wait_for_batches<stages - 2>();
-    gpu::sync();  // the slice is there, and the stage of the one before it is free
-    if (slice + stages - 1 < slices) {
-      const int to = stage == 0 ? stages - 1 : stage - 1;
-      tile.request_weights(slice + stages - 1, to);
-      tile.request_inputs(slice + stages - 1, to);
-    }
-    end_batch();
-    const int u = slice / unit_slices;
-    GPU_UNROLL
-    for (int b = 0; b < slice_blocks; ++b)
-      if (slice * slice_blocks + b < blocks)
-        multiply_block(tile, tile.stage(stage), u, slice % unit_slices * slice_blocks + b, b, sums);
-    if (slice % unit_slices == unit_slices - 1 || slice == slices - 1) end_unit(tile, u, sums);
-    stage = stage + 1 < stages ? stage + 1 : 0;
+  for (int slice = 0; tile.has(slice); ++slice) {
+    stage = do_slice(tile, slice, stage, sums);
+    if (slice % unit_slices != unit_slices - 1 && tile.has(slice + 1)) continue;
+    finish_units(tile, slice, sums);
+    const auto undo = gpu::cast<const float>(tile.unit(slice) + ManyMemory<Type, T>::undo_at);
+    for_sums<T>([&](int, int token, int m, int n, int i) {
+      totals[m][n][i] = gpu::fma(sums[m][n][i], undo[token], totals[m][n][i]);
+      sums[m][n][i] = 0;
+    });
   }
-  many_results(tile, outputs, sums);
+  for_sums<T>([&](int in_row, int in_token, int m, int n, int i) {
+    const int row = tile.first_row + in_row, token = tile.first_token + in_token;
+    if (row < w.rows && token < x.tokens) outputs.store(row, token, totals[m][n][i]);
+  });
+}
+
+// For some tokens, still bound by reading weights: a small tile, whose units are spread over teams so that more is
+// underway. When each has done a unit, the block adds theirs in order.
+template <class T>
+constexpr int exchange_stride = T::rows + 4;  // so that a warp's sums meet no bank twice
+template <DType Type, class T>
+constexpr int split_memory = T::split*(ManyMemory<Type, T>::end + T::tokens * exchange_stride<T> * 4);
+
+template <DType Type, class T, class Outputs>
+GPU_KERNEL void some_tokens(Matrix<Type> w, Records x, int token_tiles, Outputs outputs) {
+  GPU_DYNAMIC_SHARED(uint8_t, shared);
+  using Memory = ManyMemory<Type, T>;
+  constexpr int threads = T::threads * T::split, each = T::rows * T::tokens / threads;
+  static_assert(each * threads == T::rows * T::tokens);
+  const ManyTile<Type, T> tile = {w, x, shared + T::team() * Memory::end,
+                                  static_cast<int>(gpu::block() / token_tiles) * T::rows,
+                                  static_cast<int>(gpu::block() % token_tiles) * T::tokens};
+  const auto exchange = gpu::cast<float>(shared + T::split * Memory::end);
+  begin_slices(tile);
+  float totals[each] = {};
+  int stage = 0;
+  const int slices = (x.units + T::split - 1) / T::split * unit_slices;  // of the first team
+  for (int slice = 0; slice < slices;) {
+    const int first = slice;
+    ManySums<T> sums = {};
+    for (; slice < first + unit_slices; ++slice) stage = do_slice(tile, slice, stage, sums);
+    if (tile.has(first)) {
+      finish_units(tile, first, sums);
+      for_sums<T>([&](int row, int token, int m, int n, int i) {
+        exchange[(T::team() * T::tokens + token) * exchange_stride<T> + row] = sums[m][n][i];
+      });
+    }
+    gpu::sync();
+    const int units = first / unit_slices * T::split;
+    GPU_UNROLL
+    for (int k = 0; k < T::split; ++k) {
+      if (units + k >= x.units) break;
+      const auto undo = gpu::cast<const float>(tile.unit(first) + (k - T::team()) * Memory::end + Memory::undo_at);
+      GPU_UNROLL
+      for (int i = 0; i < each; ++i) {
+        const int at = gpu::thread() + i * threads, token = at / T::rows;
+        totals[i] =
+            gpu::fma(exchange[(k * T::tokens + token) * exchange_stride<T> + at % T::rows], undo[token], totals[i]);
+      }
+    }
+  }
+  GPU_UNROLL
+  for (int i = 0; i < each; ++i) {
+    const int at = gpu::thread() + i * threads;
+    const int row = tile.first_row + at % T::rows, token = tile.first_token + at / T::rows;
+    if (row < w.rows && token < x.tokens) outputs.store(row, token, totals[i]);
+  }
 }
 
 }  // namespace consonant::GPU_BUILD::mma
