@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three promises on an accelerator, with whole models on the emulated ones: a model is placed whole or refused; what a
-// device computes is proven against the CPU, and a kernel that is wrong is found by name; a device that stops is an error that
-// says where.
+// The three promises on an accelerator, with whole models on the emulated ones: a model is placed whole or refused;
+// what a device computes is proven against the CPU, and a kernel that is wrong is found by name; a device that stops is
+// an error that says where.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -104,7 +104,8 @@ void expect_found(const char* source) {
   const Agreement found = prove(*reference, *device, some_ids("llama"));
   EXPECT_FALSE(found.first_divergent_node.empty());
   EXPECT_THAT(found.source, HasSubstr(source));
-  for (const NodeAgreement& node : found.nodes) EXPECT_EQ(node.within_tolerance, node.op != op_name(id(op))) << node.name;
+  for (const NodeAgreement& node : found.nodes)
+    EXPECT_EQ(node.within_tolerance, node.op != op_name(id(op))) << node.name;
 }
 
 TEST(Bisect, FindsAKernelThatIsWrong) {

@@ -20,10 +20,10 @@ int exit_code(const std::exception& error);
 
 // How a model is loaded and run.
 struct EngineOptions {
-  // "auto", "cpu", "reference" (naive kernels in double: slow, the oracle), "cuda", "cuda:1", "hip", or "emu32" and "emu64"
-  // (an accelerator that the processor emulates, with its rules enforced: for tests)
+  // "auto", "cpu", "reference" (naive kernels in double: slow, the oracle), "cuda", "cuda:1", "hip", or "emu32" and
+  // "emu64" (an accelerator that the processor emulates, with its rules enforced: for tests)
   std::string device = "auto";
-  int threads = 0;              // 0: one a core that this process may use
+  int threads = 0;  // 0: one a core that this process may use
   std::string precision =
       "auto";           // "auto": quantised weights meet 8-bit activations; "f32": weights decoded, all sums in float32
   std::string kv = "";  // cache type "f16", "f32", "q8_0"; empty: f16, or f32 with precision "f32"

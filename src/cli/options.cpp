@@ -60,8 +60,10 @@ void ModelOptions::add(CLI::App& app, bool required) {
       app.add_option("-m,--model", path, "GGUF file, Hugging Face folder, or the name of a model that was pulled")
           ->type_name("PATH");
   if (required) model->required();
-  app.add_option("--device", engine.device, "auto, cpu, cuda[:N], hip[:N], reference (naive kernels in double: slow, the yardstick), or emu32, emu64 (an\n"
-                 "accelerator that the CPU emulates: for tests)")
+  app.add_option(
+         "--device", engine.device,
+         "auto, cpu, cuda[:N], hip[:N], reference (naive kernels in double: slow, the yardstick), or emu32, emu64 (an\n"
+         "accelerator that the CPU emulates: for tests)")
       ->type_name("DEVICE")
       ->capture_default_str();
   app.add_option("--threads", engine.threads, "CPU threads; default: one a core that this process may use")

@@ -23,8 +23,10 @@ using Json = nlohmann::ordered_json;
 
 // What is evaluated unless something else is given: a few hundred tokens of any tokenizer.
 constexpr const char* usual_text =
-    "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness, it was "
-    "the epoch of belief, it was the epoch of incredulity, it was the season of Light, it was the season of Darkness, it was "
+    "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness, it "
+    "was "
+    "the epoch of belief, it was the epoch of incredulity, it was the season of Light, it was the season of Darkness, "
+    "it was "
     "the spring of hope, it was the winter of despair.";
 
 struct Prove {
@@ -154,11 +156,14 @@ Json number(double x) { return std::isfinite(x) ? Json(x) : Json(); }
 }  // namespace
 
 std::string agreement_page(const Agreement& a) {
-  std::string text = fmt::format("# {} {} the CPU on {}\n\n", a.device, a.agree ? "agrees with" : "DISAGREES with", a.model);
+  std::string text =
+      fmt::format("# {} {} the CPU on {}\n\n", a.device, a.agree ? "agrees with" : "DISAGREES with", a.model);
   text += fmt::format("- consonant {}; {}\n", a.version, a.driver.empty() ? "no driver" : a.driver);
-  text += fmt::format("- positive control (each device twice, bit for bit): {}\n", a.positive_control ? "passed" : "FAILED");
-  text += fmt::format("- logits, teacher-forced: worst cosine {:.9f} (wanted {}), max abs {:.3e}, {} decisions, {} disagree\n",
-                      a.worst_cosine, a.least_cosine, a.max_abs, a.decisions, a.disagreements);
+  text += fmt::format("- positive control (each device twice, bit for bit): {}\n",
+                      a.positive_control ? "passed" : "FAILED");
+  text += fmt::format(
+      "- logits, teacher-forced: worst cosine {:.9f} (wanted {}), max abs {:.3e}, {} decisions, {} disagree\n",
+      a.worst_cosine, a.least_cosine, a.max_abs, a.decisions, a.disagreements);
   if (a.first_divergent_node.empty())
     text += fmt::format("- {} nodes, each within its tolerance with the reference's inputs\n", a.nodes.size());
   else
@@ -166,8 +171,9 @@ std::string agreement_page(const Agreement& a) {
   if (!a.not_compared.empty())
     text += fmt::format("- {} nodes have no counterpart in the reference, the first `{}`\n", a.not_compared.size(),
                         a.not_compared.front());
-  text += "\n| kernel | nodes | past tolerance | worst error | tolerance | drift there | worst node | source |\n"
-          "|---|---|---|---|---|---|---|---|\n";
+  text +=
+      "\n| kernel | nodes | past tolerance | worst error | tolerance | drift there | worst node | source |\n"
+      "|---|---|---|---|---|---|---|---|\n";
   for (const auto& [kernel, row] : by_kernel(a))
     text += fmt::format("| {} | {} | {} | {:.2e} | {:.2e} | {:.2e} | `{}` | {} |\n", kernel, row.nodes, row.past,
                         row.worst.error, row.worst.tolerance, row.worst.drift, row.worst.name, row.worst.source);
@@ -209,8 +215,8 @@ std::string agreement_json(const Agreement& a) {
 namespace {
 
 void add_inputs(CLI::App& app, Prove& prove) {
-  CLI::Option* tokens = app.add_option("--tokens", prove.tokens, "Token ids from a file, separated by white space")
-                            ->type_name("FILE");
+  CLI::Option* tokens =
+      app.add_option("--tokens", prove.tokens, "Token ids from a file, separated by white space")->type_name("FILE");
   app.add_option("--text", prove.text, "Text, tokenised with BOS as the model wants it")->excludes(tokens);
   app.add_flag("--json", prove.json, "One JSON document, with every node");
 }
@@ -234,8 +240,9 @@ Action add_prove(CLI::App& verify) {
   bisect_app.add_flag("--json", bisect->json, "One JSON document, with every node");
   bisect->model.add(bisect_app);
 
-  CLI::App& replay_app = add_command(verify, "replay", "Evaluate a recording's tokens anew and record the same nodes",
-                                     "consonant verify replay cpu.safetensors -m model.gguf --device cuda -o cuda.safetensors");
+  CLI::App& replay_app =
+      add_command(verify, "replay", "Evaluate a recording's tokens anew and record the same nodes",
+                  "consonant verify replay cpu.safetensors -m model.gguf --device cuda -o cuda.safetensors");
   auto replay = std::make_shared<Replay>();
   replay_app.add_option("RECORDING", replay->recording, "The recording")->required();
   replay_app.add_option("-o,--output", replay->output, "The new recording, a safetensors file")

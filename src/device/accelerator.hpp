@@ -13,21 +13,21 @@ namespace consonant {
 
 // What a kernel may ask of a device.
 struct Limits {
-  int lanes = 32;               // of a warp (CUDA) or wavefront (HIP): 32 or 64
-  int threads = 1024;           // of a block
-  int64_t shared_bytes = 0;     // of a block, static and dynamic together
+  int lanes = 32;                  // of a warp (CUDA) or wavefront (HIP): 32 or 64
+  int threads = 1024;              // of a block
+  int64_t shared_bytes = 0;        // of a block, static and dynamic together
   int64_t grid = (1LL << 31) - 1;  // blocks along x
-  int64_t grid_yz = 65535;      // along y and z
-  int processors = 1;           // that blocks are spread over
-  int compute = 0;              // CUDA's compute capability, 90 for 9.0; 0 elsewhere
+  int64_t grid_yz = 65535;         // along y and z
+  int processors = 1;              // that blocks are spread over
+  int compute = 0;                 // CUDA's compute capability, 90 for 9.0; 0 elsewhere
 };
 
 struct AcceleratorInfo {
   DeviceKind kind = DeviceKind::cuda;
   int index = 0;
-  std::string name;     // "NVIDIA H200"
-  std::string target;   // "sm_90", "gfx90a"; what the kernels were compiled for
-  std::string driver;   // "CUDA driver 13.0, runtime 13.0"
+  std::string name;    // "NVIDIA H200"
+  std::string target;  // "sm_90", "gfx90a"; what the kernels were compiled for
+  std::string driver;  // "CUDA driver 13.0, runtime 13.0"
   Limits limits;
   int64_t total_bytes = 0;
   bool unified = false;  // its memory is the host's: weights needn't be copied

@@ -18,8 +18,9 @@ constexpr bool is_accelerator(DeviceKind device) { return device >= DeviceKind::
 
 class Accelerator;
 
-// Zeroed memory. The host's is aligned to pages and committed by the system only when touched; an accelerator's, which must
-// outlive the buffer, is committed at once, and only its kernels and copies reach it. Memory failures are errors (8).
+// Zeroed memory. The host's is aligned to pages and committed by the system only when touched; an accelerator's, which
+// must outlive the buffer, is committed at once, and only its kernels and copies reach it. Memory failures are errors
+// (8).
 class Buffer {
  public:
   Buffer() = default;

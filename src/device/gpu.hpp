@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the source of a kernel may use: one file x.gpu.cpp is compiled as CUDA, as HIP, and as C++ for the emulator at 32
-// and at 64 lanes. Each build has a namespace of its own, GPU_BUILD (cuda, hip, emu32, emu64), so that several live in
-// one program.
+// What the source of a kernel may use: one file x.gpu.cpp is compiled as CUDA, as HIP, and as C++ for the emulator at
+// 32 and at 64 lanes. Each build has a namespace of its own, GPU_BUILD (cuda, hip, emu32, emu64), so that several live
+// in one program.
 //
 //   template <class T>
 //   GPU_KERNEL void scale(gpu::Ptr<const T> x, gpu::Ptr<T> y, int64_t n, float factor) {
@@ -15,8 +15,10 @@
 //
 // Rules, which the emulator enforces:
 //   - Global memory is reached through gpu::Ptr alone, never past the tensor it was made from.
-//   - All threads of a block reach the same sync(), and all lanes of a warp the same shuffle: no early return before one.
-//   - Shared memory is declared with GPU_SHARED or GPU_DYNAMIC_SHARED, written before it is read, and a sync() lies between
+//   - All threads of a block reach the same sync(), and all lanes of a warp the same shuffle: no early return before
+//   one.
+//   - Shared memory is declared with GPU_SHARED or GPU_DYNAMIC_SHARED, written before it is read, and a sync() lies
+//   between
 //     a write and another thread's access.
 //   - Blocks don't wait for each other.
 // What is not `static` or a template in a kernel's file goes into an anonymous namespace.
@@ -78,7 +80,8 @@ GPU_FN uint32_t and_or(uint32_t x, uint32_t mask, uint32_t bits) {
 #endif
 }
 
-// Byte i of the word, less `offset`, as a number. On CUDA without a conversion, which is slow: it becomes the last bits of 2^23.
+// Byte i of the word, less `offset`, as a number. On CUDA without a conversion, which is slow: it becomes the last bits
+// of 2^23.
 GPU_FN float byte_less(uint32_t word, int i, int offset) {
 #ifdef __CUDA_ARCH__
   return from_bits(byte_perm(word, 0x4B000000, 0x7440 | i)) - static_cast<float>(0x800000 + offset);

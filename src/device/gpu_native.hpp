@@ -137,8 +137,8 @@ GPU_FN int dot4(int a, int b, int c) {
 #endif
 }
 
-// With launch_early, a kernel starts while the one before it still runs, and must call this before it touches anything that
-// another kernel writes.
+// With launch_early, a kernel starts while the one before it still runs, and must call this before it touches anything
+// that another kernel writes.
 GPU_FN void wait_for_inputs() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();

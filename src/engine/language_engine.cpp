@@ -49,7 +49,8 @@ RunnerOptions LanguageEngine::runner_options() const {
   return runner;
 }
 
-// The model's own context, or on an accelerator, where a cache is taken at once, what nine tenths of its free memory hold.
+// The model's own context, or on an accelerator, where a cache is taken at once, what nine tenths of its free memory
+// hold.
 int64_t LanguageEngine::context_that_fits(const RunnerOptions& options) const {
   if (!target_.accelerator) return model_->context;
   const int64_t free = target_.accelerator->free_bytes() / 10 * 9 -
@@ -61,8 +62,7 @@ int64_t LanguageEngine::context_that_fits(const RunnerOptions& options) const {
 void LanguageEngine::check_memory(const RunnerOptions& options, const std::vector<WeightSource>& sources) const {
   RunnerOptions counted = options;
   // The model's own context is an upper bound, not a wish: its cache is committed as it fills.
-  if (options_.context == 0 && !target_.accelerator)
-    counted.context = std::min<int64_t>(model_->context, kv_page);
+  if (options_.context == 0 && !target_.accelerator) counted.context = std::min<int64_t>(model_->context, kv_page);
   consonant::check_memory(
       file_, target_, Runner::bytes_needed(*model_, sources, counted),
       options_.context > 0 ? "try a smaller --context" : "try a smaller model or a more compact quantisation");

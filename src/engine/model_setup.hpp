@@ -12,8 +12,8 @@ namespace consonant {
 
 // What loading a model of any kind begins and ends with.
 
-// The device that `--device` names, opened. Wrong usage for a name that means nothing, Exit::device for a device that this
-// machine hasn't or can't use.
+// The device that `--device` names, opened. Wrong usage for a name that means nothing, Exit::device for a device that
+// this machine hasn't or can't use.
 Target open_target(const std::string& device);
 
 // Opens the file and applies the caller's metadata.

@@ -30,8 +30,8 @@ class PagedCache {
   // Makes room for `count` positions after those that `sequence` holds, and counts them as held.
   void extend(int sequence, int64_t count);
 
-  // Page numbers of a sequence into `row`, as many as it has places for (at least as many as the sequence has pages), -1 past
-  // the last.
+  // Page numbers of a sequence into `row`, as many as it has places for (at least as many as the sequence has pages),
+  // -1 past the last.
   void write_pages(int sequence, std::span<int32_t> row) const;
   int64_t pages_of(int sequence) const { return static_cast<int64_t>(at(sequence).pages.size()); }
   int64_t pages_per_sequence() const { return pages_per_sequence_; }

@@ -8,7 +8,6 @@
 #include "engine/count_kernels.hpp"
 #include "engine/language_engine.hpp"
 #include "engine/speech_engine.hpp"
-#include "ops/op.hpp"
 
 namespace consonant {
 
@@ -16,8 +15,7 @@ std::vector<std::pair<std::string, int64_t>> count_kernels(std::initializer_list
   std::map<std::string, int64_t> counts;
   for (const Plan* plan : plans)
     for (const auto& wave : plan->waves)
-      for (const PlannedNode& planned : wave)
-        ++counts[std::string(planned.gpu_kernel ? planned.gpu_kernel->name : op_name(planned.node->op))];
+      for (const PlannedNode& planned : wave) ++counts[std::string(planned.kernel_name())];
   std::vector<std::pair<std::string, int64_t>> kernels(counts.begin(), counts.end());
   std::stable_sort(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   return kernels;

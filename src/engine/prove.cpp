@@ -46,8 +46,8 @@ void judge_logits(Agreement& result, const Logits& logits, int64_t vocabulary, b
   result.positive_control =
       same_bits(logits.reference, logits.reference_again) && same_bits(logits.device, logits.device_again);
   result.least_cosine = exact ? 0.999999 : 0.9999;
-  const TensorDistance d = distance("logits", logits.reference, logits.device, vocabulary, result.least_cosine,
-                                    exact ? 1e-3 : 5e-2);
+  const TensorDistance d =
+      distance("logits", logits.reference, logits.device, vocabulary, result.least_cosine, exact ? 1e-3 : 5e-2);
   result.worst_cosine = d.cosine, result.max_abs = d.max_abs;
   result.decisions = d.rows, result.disagreements = d.argmax_disagreements;
   result.agree = result.positive_control && d.within_tolerance && d.argmax_disagreements == 0;

@@ -24,8 +24,7 @@ Runner::Runner(const LanguageModel& model, const std::vector<WeightSource>& weig
       context_(context_of(model, options)),
       pool_(std::make_unique<ThreadPool>(options.threads)),
       weights_(weights, options.device, *pool_),
-      cache_(CacheRole::self, model.kv, options.kv, context_, options.sequences,
-             options.device.accelerator.get()) {
+      cache_(CacheRole::self, model.kv, options.kv, context_, options.sequences, options.device.accelerator.get()) {
   // What the device can't run at the largest size that a run may reach, it refuses before anything begins.
   if (options_.device.accelerator) plan_for({most_tokens, most_tokens, cache_.pages_per_sequence()});
 }
@@ -50,8 +49,8 @@ std::vector<Tensor> Runner::build(const Capacity& capacity) const {
   return outputs;
 }
 
-// An accelerator's launches are sized by the pages that a sequence may have: as many as the longest one needs, in powers of
-// two, so that short texts don't pay for long ones.
+// An accelerator's launches are sized by the pages that a sequence may have: as many as the longest one needs, in
+// powers of two, so that short texts don't pay for long ones.
 Runner::Capacity Runner::capacity_for(int64_t tokens, int64_t wanted, int64_t pages) const {
   const int64_t all = cache_.pages_per_sequence();
   int64_t held = 8;
@@ -101,14 +100,15 @@ std::span<const float> Runner::evaluate(std::span<const Piece> pieces) {
     if (batch.tokens.empty()) return;
     int64_t most = 1;
     for (const int member : members) most = std::max(most, cache_.pages_of(member));
-    const Capacity capacity = capacity_for(static_cast<int64_t>(batch.tokens.size()),
-                                           static_cast<int64_t>(batch.wanted.size()), most);
+    const Capacity capacity =
+        capacity_for(static_cast<int64_t>(batch.tokens.size()), static_cast<int64_t>(batch.wanted.size()), most);
     const int64_t per_sequence = capacity.pages;
     batch.pages_per_sequence = static_cast<int32_t>(per_sequence);
     batch.pages.resize(members.size() * static_cast<size_t>(per_sequence));
     for (size_t i = 0; i < members.size(); ++i)
-      cache_.write_pages(members[i], std::span(batch.pages).subspan(i * static_cast<size_t>(per_sequence),
-                                                                    static_cast<size_t>(per_sequence)));
+      cache_.write_pages(
+          members[i],
+          std::span(batch.pages).subspan(i * static_cast<size_t>(per_sequence), static_cast<size_t>(per_sequence)));
     step(batch, capacity);
     batch = {}, members.clear();
   };

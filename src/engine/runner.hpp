@@ -63,7 +63,7 @@ class Runner {
   int64_t context() const { return context_; }
   int64_t weight_bytes() const { return weights_.bytes(); }
   int64_t kv_bytes_per_position() const { return cache_.bytes_per_position(); }
-  const Plan& plan();  // of a step of one token
+  const Plan& plan();                 // of a step of one token
   std::vector<Plan::Tap> all_taps();  // every node that could be watched
 
   // What a runner with these options will need, before anything is loaded; the cache counts at `context` positions.

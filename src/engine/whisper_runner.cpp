@@ -27,8 +27,7 @@ WhisperRunner::WhisperRunner(const Whisper& model, const std::vector<WeightSourc
       options_(options),
       pool_(std::make_unique<ThreadPool>(options.threads)),
       weights_(weights, options.device, *pool_),
-      texts_(CacheRole::self, model.kv, options.kv, model.context, options.sequences,
-             options.device.accelerator.get()),
+      texts_(CacheRole::self, model.kv, options.kv, model.context, options.sequences, options.device.accelerator.get()),
       windows_(CacheRole::cross, model.cross_kv, options.kv, model.positions, windows,
                options.device.accelerator.get()),
       window_of_(static_cast<size_t>(options.sequences), -1),
@@ -190,9 +189,11 @@ Program& WhisperRunner::run_decoder(Kind kind, std::span<const Piece> pieces) {
     int64_t position = texts_.length(piece.sequence);
     const auto count = static_cast<int64_t>(piece.tokens.size());
     texts_.extend(piece.sequence, count);
-    texts_.write_pages(piece.sequence, std::span(batch.pages).subspan(i * static_cast<size_t>(own), static_cast<size_t>(own)));
+    texts_.write_pages(piece.sequence,
+                       std::span(batch.pages).subspan(i * static_cast<size_t>(own), static_cast<size_t>(own)));
     const int seen = window_of_[static_cast<size_t>(piece.sequence)];
-    windows_.write_pages(seen, std::span(cross_pages).subspan(static_cast<size_t>(seen * of_window), static_cast<size_t>(of_window)));
+    windows_.write_pages(
+        seen, std::span(cross_pages).subspan(static_cast<size_t>(seen * of_window), static_cast<size_t>(of_window)));
     for (int64_t t = 0; t < count; ++t) {
       if (t >= count - piece.wanted) batch.wanted.push_back(static_cast<int32_t>(batch.tokens.size()));
       batch.tokens.push_back(piece.tokens[static_cast<size_t>(t)]);

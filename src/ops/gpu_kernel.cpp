@@ -7,8 +7,7 @@
 
 namespace consonant {
 
-GpuChoice choose_kernel(const Node& node, std::span<const GpuKernel> kernels, const Limits& limits,
-                        bool exact) {
+GpuChoice choose_kernel(const Node& node, std::span<const GpuKernel> kernels, const Limits& limits, bool exact) {
   std::string reasons;
   for (const GpuKernel& kernel : kernels) {
     if (!is(node, kernel.op) || (exact && kernel.rounding > 0)) continue;

@@ -37,7 +37,8 @@ const Backend& load_plugin(DeviceKind kind) {
     void* plugin = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!plugin) throw_error(Exit::device, "{} can't be used here: {}", name(kind), dlerror());
     const auto entry = reinterpret_cast<Entry>(dlsym(plugin, "consonant_backend"));
-    if (!entry) throw_error(Exit::device, "{} is no plug-in of this program: it has no consonant_backend", path.string());
+    if (!entry)
+      throw_error(Exit::device, "{} is no plug-in of this program: it has no consonant_backend", path.string());
     const Backend& backend = *entry();
     if (backend.version != CONSONANT_VERSION)
       throw_error(Exit::device, "{} is of version {}, this program of {}", path.string(), backend.version,

@@ -14,9 +14,10 @@ struct DeviceName {
 };
 DeviceName parse_device_name(std::string_view text);  // wrong usage for what names nothing
 
-// The emulators are part of the program. CUDA and HIP are plug-ins, libconsonant_cuda.so and libconsonant_hip.so, beside the
-// running program or in ../lib/consonant from there; loaded once. Wrong usage, with where it looked, if there is none;
-// Exit::device, with the loader's words, if this machine lacks what it needs, or if it belongs to another version.
+// The emulators are part of the program. CUDA and HIP are plug-ins, libconsonant_cuda.so and libconsonant_hip.so,
+// beside the running program or in ../lib/consonant from there; loaded once. Wrong usage, with where it looked, if
+// there is none; Exit::device, with the loader's words, if this machine lacks what it needs, or if it belongs to
+// another version.
 const Backend& find_backend(DeviceKind kind);
 
 }  // namespace consonant

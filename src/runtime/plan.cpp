@@ -211,8 +211,8 @@ class Planner {
   }
 
   static std::string refusal_of(const Node& node, const std::string& reason) {
-    std::string text = fmt::format("\n  {} ({}:{}): {}", node.name, node.location.file_name(), node.location.line,
-                                   op_name(node.op));
+    std::string text =
+        fmt::format("\n  {} ({}:{}): {}", node.name, node.location.file_name(), node.location.line, op_name(node.op));
     for (const Tensor& in : node.inputs) text += fmt::format(" {}{}", name(in.type()), to_string(in.shape()));
     return text + ": " + reason;
   }
@@ -273,6 +273,10 @@ class Planner {
 };
 
 }  // namespace
+
+std::string_view PlannedNode::op() const { return op_name(node->op); }
+
+std::string_view PlannedNode::kernel_name() const { return gpu_kernel ? gpu_kernel->name : op(); }
 
 Plan make_plan(std::vector<Tensor> outputs, const PlanOptions& options) {
   return Planner(std::move(outputs), options).run();

@@ -17,7 +17,7 @@ struct PlanOptions {
   // Products with quantised weights may round their activations: to 8 bits on the processor, to float16 on an
   // accelerator.
   bool small_activations = false;
-  std::vector<std::string> taps;   // globs of the names of nodes whose values are kept for an observer
+  std::vector<std::string> taps;  // globs of the names of nodes whose values are kept for an observer
   const WeightStore* weights = nullptr;
   std::function<View(const StateAttr&)> states;  // where the states live
 };
@@ -35,6 +35,9 @@ struct PlannedNode {
   const GpuKernel* gpu_kernel = nullptr;  // or an accelerator's
   std::vector<Place> in, out;
   Place scratch;  // of the accelerator's kernel
+
+  std::string_view op() const;           // its op's name
+  std::string_view kernel_name() const;  // the processor's kernels are named as their ops
 };
 
 // Nodes of one wave don't depend on each other: their chunks run together.

@@ -149,7 +149,8 @@ void Program::run_observed(const Batch& batch, ThreadPool& pool, const Observer&
       }
       device_->wait();
       if (!seen(*step.planned, outputs)) continue;
-      for (size_t i = 0; i < outputs.size(); ++i) device_->upload(step.out[i].data, outputs[i].data, extent(outputs[i]));
+      for (size_t i = 0; i < outputs.size(); ++i)
+        device_->upload(step.out[i].data, outputs[i].data, extent(outputs[i]));
       device_->wait();
     }
   if (device_) waited_ = runs_;

@@ -28,12 +28,13 @@ class Program {
   // Runs one step; on an accelerator it is only queued. The batch must fit the capacities that the graph was built for.
   void run(const Batch& batch, ThreadPool& pool);
 
-  // The same, a node at a time; `seen` gets each node's outputs in the host's memory, states whole. What it returns true
-  // for is taken back: later nodes read the outputs as `seen` left them.
+  // The same, a node at a time; `seen` gets each node's outputs in the host's memory, states whole. What it returns
+  // true for is taken back: later nodes read the outputs as `seen` left them.
   using Observer = std::function<bool(const PlannedNode& planned, std::span<const View> outputs)>;
   void run_observed(const Batch& batch, ThreadPool& pool, const Observer& seen);
 
-  // Of the step that ran last, in the host's memory; valid until the next. On an accelerator this is where the caller waits.
+  // Of the step that ran last, in the host's memory; valid until the next. On an accelerator this is where the caller
+  // waits.
   View output(size_t index) const;
   View tap(size_t index) const;
 

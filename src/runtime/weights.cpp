@@ -30,7 +30,8 @@ PackedShape packed_shape_of(const WeightSource& source) {
 
 // Accelerators have plain matrices row by row, as their kernels read them.
 bool is_packed(const WeightSource& source, DeviceKind device) {
-  return !is_vector(source) && device != DeviceKind::reference && (!is_accelerator(device) || is_quantized(source.type));
+  return !is_vector(source) && device != DeviceKind::reference &&
+         (!is_accelerator(device) || is_quantized(source.type));
 }
 
 int64_t plain_bytes(const WeightSource& source) {
@@ -118,8 +119,8 @@ void WeightStore::load(const WeightSource& source, std::byte* to, ThreadPool& po
   }
 }
 
-// Groups of eight rows, packed or as they are; on their way to another memory, as many at a time as the staging has room
-// for.
+// Groups of eight rows, packed or as they are; on their way to another memory, as many at a time as the staging has
+// room for.
 void WeightStore::load_matrix(const WeightSource& source, const HostTensor& tensor, std::byte* to, ThreadPool& pool) {
   const PackedShape packed = packed_shape_of(source);
   const bool repack = is_packed(source, device_.kind);

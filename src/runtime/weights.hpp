@@ -25,8 +25,8 @@ struct WeightSource {
 
 // The weights of a model in a device's memory, each in the layout that the device's kernels read. Vectors are float32
 // everywhere. On the CPU matrices are repacked (Layout::rows8) and the file's pages are given back as they are, so they
-// don't stay twice; the reference device reads the file's bytes as they lie. Accelerators have quantised matrices repacked
-// too and others as in the file; where their memory is the host's, the weights are packed right into it.
+// don't stay twice; the reference device reads the file's bytes as they lie. Accelerators have quantised matrices
+// repacked too and others as in the file; where their memory is the host's, the weights are packed right into it.
 class WeightStore {
  public:
   // Bad input for weights whose scales are NaN or infinite.

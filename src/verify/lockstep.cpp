@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "ops/op.hpp"
 #include "tensor/convert.hpp"
 
 namespace consonant {
@@ -20,8 +19,8 @@ constexpr double least_share = 1e-3;
 std::vector<float> floats_of(const View& view) {
   std::vector<float> numbers(static_cast<size_t>(view.shape.count()));
   for (int64_t r = 0; r < view.rows(); ++r)
-    decode_row(view.type, view.data + view.row_offset(r) * info(view.type).block_bytes, numbers.data() + r * view.last(),
-               view.last());
+    decode_row(view.type, view.data + view.row_offset(r) * info(view.type).block_bytes,
+               numbers.data() + r * view.last(), view.last());
   return numbers;
 }
 
@@ -80,11 +79,9 @@ NodeDifference& Lockstep::entry(const PlannedNode& planned) {
   const Node& node = *planned.node;
   const auto [found, is_new] = index_.try_emplace(node.name, nodes_.size());
   if (is_new) {
-    const bool gpu = planned.gpu_kernel != nullptr;
-    nodes_.push_back({node.name, std::string(op_name(node.op)),
-                      std::string(gpu ? planned.gpu_kernel->name : op_name(node.op)),
+    nodes_.push_back({node.name, std::string(planned.op()), std::string(planned.kernel_name()),
                       fmt::format("{}:{}", node.location.file_name(), node.location.line), 0, 0,
-                      lockstep_tolerance(gpu ? planned.gpu_kernel->rounding : 0)});
+                      lockstep_tolerance(planned.gpu_kernel ? planned.gpu_kernel->rounding : 0)});
   }
   return nodes_[found->second];
 }

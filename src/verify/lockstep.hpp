@@ -14,19 +14,20 @@ namespace consonant {
 struct NodeDifference {
   std::string name, op, kernel, source;  // source: "llama.cpp:36"
   int64_t rows = 0;                      // compared so far
-  // The worst row's: root mean square of the differences over that of the reference's row. NaN where a number isn't finite
-  // in just one of them; infinite where integers differ.
+  // The worst row's: root mean square of the differences over that of the reference's row. NaN where a number isn't
+  // finite in just one of them; infinite where integers differ.
   double error = 0;
   double tolerance = 0;
   bool within() const { return error <= tolerance; }  // NaN isn't
 };
 
-// What a node may differ by if its inputs are the reference's. Float32 sums in another order stay far below the first; a
-// kernel that rounds its inputs by r makes errors of about r, which nearly cancelling sums enlarge.
+// What a node may differ by if its inputs are the reference's. Float32 sums in another order stay far below the first;
+// a kernel that rounds its inputs by r makes errors of about r, which nearly cancelling sums enlarge.
 double lockstep_tolerance(double rounding);
 
 // Compares two programs of the same graph that run the same steps, node by node. Every node of the device is given the
-// reference's inputs if `corrected`: then an error is its own kernel's. Otherwise the device's go on, and errors add up.
+// reference's inputs if `corrected`: then an error is its own kernel's. Otherwise the device's go on, and errors add
+// up.
 class Lockstep {
  public:
   explicit Lockstep(bool corrected) : corrected_(corrected) {}

@@ -23,9 +23,12 @@ void launch_with(const Args& args, Accelerator& device) {
                                  args.attr<RmsNormAttr>().epsilon);
 }
 
-// The order of a row's sum depends on its length alone.
+// The order of a row's sum depends on its length alone. Latency bounds a single long row: many threads, few rounds
+// each.
 void launch(const Args& args, Accelerator& device, std::byte*) {
-  args.out[0].last() <= 256 ? launch_with<64>(args, device) : launch_with<256>(args, device);
+  const int64_t n = args.out[0].last();
+  if (n <= 256) return launch_with<64>(args, device);
+  n <= 1024 ? launch_with<256>(args, device) : launch_with<1024>(args, device);
 }
 
 }  // namespace
