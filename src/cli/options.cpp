@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "base/threads.hpp"
 #include "cli/models.hpp"
+#include "engine/device_names.hpp"
 
 namespace consonant {
 namespace {
@@ -83,6 +84,7 @@ void ModelOptions::add(CLI::App& app, bool required) {
 }
 
 void ModelOptions::check() const {
+  check_device_name(engine.device);
   if (allow_split) bad_usage("--allow-split: {} runs all of a model or refuses it; nothing is split", engine.device);
 }
 

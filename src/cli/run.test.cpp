@@ -145,9 +145,7 @@ TEST_F(Cli, WrongUsageIsTwoAndOnStderr) {
       {"generate", "-m", "m", "-p", "x", "--precision", "f8"},
       {"generate", "-m", "m", "-p", "x", "--kv", "q2"},
       {"generate", "-m", "m", "-p", "x", "--seed", "-1"},
-      {"generate", "-m", "m", "-p", "x", "--device", "cuda"},
-      {"generate", "-m", "m", "-p", "x", "--device", "hip:1"},
-      {"generate", "-m", "m", "-p", "x", "--device", "emu32"},
+      {"generate", "-m", "m", "-p", "x", "--device", "cuda:x"},
       {"generate", "-m", "m", "-p", "x", "--device", "toaster"},
       {"generate", "-m", "m", "-p", "x", "--allow-split"},
       {"generate", "-m", "m", "-p", "x", "--json", "--emit-tokens"},
@@ -181,8 +179,8 @@ TEST_F(Cli, WrongUsageIsTwoAndOnStderr) {
   }
   run({"dance", "a.wav"});
   EXPECT_THAT(err, HasSubstr("'dance'"));
-  run({"generate", "-m", "m", "-p", "x", "--device", "cuda:1"});
-  EXPECT_THAT(err, HasSubstr("cuda is not built into"));
+  run({"generate", "-m", "m", "-p", "x", "--device", "toaster"});
+  EXPECT_THAT(err, HasSubstr("the device 'toaster'; there are auto, cpu, reference, cuda, hip, emu32 and emu64"));
 }
 
 TEST_F(Cli, GenerateUsesTheChatTemplateUnlessRaw) {

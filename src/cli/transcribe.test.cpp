@@ -181,7 +181,7 @@ TEST_F(TranscribeCli, WrongUsageIsTwoBeforeAnythingIsLoaded) {
       {a, "--duration", "nan"},
       {a, "--deadline", "0"},
       {a, "--pcm", "8000:1:s16"},
-      {a, "--device", "cuda"},
+      {a, "--device", "toaster"},
       {a, "--allow-split"},
       {a, "--live"},
       {"-", "--live"},

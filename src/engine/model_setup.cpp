@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/log.hpp"
+#include "engine/device_names.hpp"
 #include "engine/memory_info.hpp"
 #include "runtime/backends.hpp"
 
@@ -29,6 +30,15 @@ Target open_target(const std::string& device) {
   if (!is_accelerator(name.kind)) return name.kind;
   const Backend& backend = find_backend(name.kind);
   return {backend.open(name.index), backend.kernels()};
+}
+
+void check_device_name(const std::string& device) {
+  if (device != "auto") parse_device_name(device);
+}
+
+void bound_waits(const Target& target, double deadline) {
+  constexpr double most = 60;  // seconds
+  if (target.accelerator) target.accelerator->set_deadline(deadline > 0 ? std::min(deadline, most) : most);
 }
 
 ModelFile open_for(const std::string& path, const EngineOptions& options) {

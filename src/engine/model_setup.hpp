@@ -16,6 +16,9 @@ namespace consonant {
 // this machine hasn't or can't use.
 Target open_target(const std::string& device);
 
+// From now on a wait for an accelerator may take as long as the caller's deadline (0: none), a minute at most.
+void bound_waits(const Target& target, double deadline);
+
 // Opens the file and applies the caller's metadata.
 ModelFile open_for(const std::string& path, const EngineOptions& options);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "engine/model_setup.hpp"
 #include "engine/stop_reason.hpp"
 
 namespace consonant {
@@ -63,6 +64,7 @@ Generation LanguageSession::generate(std::span<const int32_t> prompt, const Gene
   if (prompt.empty()) bad_input("the prompt is empty");
   if (size > context) bad_input("a prompt of {} tokens doesn't fit the context of {}", size, context);
   cancelled_ = false;
+  bound_waits(engine_->target(), options.deadline);
 
   // What the cache shares with the prompt is kept, except for the last token: its logits are needed.
   const auto differ = std::mismatch(cached_.begin(), cached_.end(), prompt.begin(), prompt.end());

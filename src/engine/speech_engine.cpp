@@ -114,6 +114,7 @@ SpeechEngine::SpeechEngine(const std::string& path, const EngineOptions& options
 Transcript SpeechEngine::transcribe(AudioInput& audio, const TranscribeOptions& options,
                                     const TranscribeCallbacks& callbacks) {
   cancelled_ = false;
+  bound_waits(runner_->device(), options.deadline);
   SpeechOptions speech = to_speech(options);
   speech.cancelled = &cancelled_;
   const int windows = speech.context ? 1 : std::max(1, speech.batch);
