@@ -421,7 +421,7 @@ TEST_F(Cli, MessagesSayWhatIsWrongAndWhere) {
       {{"chat", "--template", t, "--render", list}, list + ": has to be a JSON object, not array"},
       {{"chat", "--template", bad, "--render", v}, bad + ": chat template, line 1: "},
       {{"generate", "-m", "m", "-p", "x", "-n", "abc"}, "'abc' has to be a whole number from 0 "},
-      {{"verify", "replay", "x"}, "no command 'verify replay' in this version"},
+      {{"verify", "repeat", "x"}, "no command 'verify repeat' in this version"},
       {{"inspect"}, "consonant inspect FILE"},
       {{"inspect", "a.gguf", "-m", "b.gguf"}, "one file"}};
   for (const auto& [arguments, message] : cases) {

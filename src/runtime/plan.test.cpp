@@ -32,7 +32,8 @@ TEST(Plan, RefusesWithEveryNodeThatHasNoKernel) {
     EXPECT_EQ(error.exit(), Exit::device);
     EXPECT_THAT(error.what(), HasSubstr("cpu can't run this model"));
     EXPECT_THAT(error.what(),
-                HasSubstr(fmt::format("blk.2/silu (plan.test.cpp:{}): input 0 is i32, not f32", first_line)));
+                HasSubstr(fmt::format("blk.2/silu (plan.test.cpp:{}): silu i32[token<=8, 64]: input 0 is i32, not f32",
+                                      first_line)));
     EXPECT_THAT(error.what(), HasSubstr(fmt::format("blk.2/scale (plan.test.cpp:{}): ", second_line)));
     EXPECT_EQ(std::string(error.what()).find("add"), std::string::npos) << "only what can't run is listed";
   }
