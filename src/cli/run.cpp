@@ -53,7 +53,7 @@ int usage(const CLI::App& program, const CLI::ParseError& error, const std::vect
   }
   const auto command = std::find(arguments.begin(), arguments.end(), at->get_name());
   const auto next = command == arguments.end() ? command : command + 1;
-  if (next != arguments.end() && !is_option(*next) && at->get_require_subcommand_min() > 0)
+  if (next != arguments.end() && !is_option(*next) && at->get_require_subcommand_max() > 0)
     return fail(Exit::usage,
                 "there is no command '" + at->get_name() + " " + *next + "' in this version; see " + name + " --help");
   return fail(Exit::usage, std::string(error.what()) + "; see " + name + " --help");
