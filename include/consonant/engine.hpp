@@ -24,10 +24,11 @@ struct EngineOptions {
   // "emu64" (an accelerator that the processor emulates, with its rules enforced: for tests)
   std::string device = "auto";
   int threads = 0;  // 0: one a core that this process may use
-  std::string precision =
-      "auto";           // "auto": quantised weights meet 8-bit activations; "f32": weights decoded, all sums in float32
-  std::string kv = "";  // cache type "f16", "f32", "q8_0"; empty: f16, or f32 with precision "f32"
-  int64_t context = 0;  // positions a sequence may hold; 0: the model's own
+  // "auto": quantised weights meet activations of 8 or 16 bits, on an accelerator of float16; "f32": weights decoded,
+  // all in float32.
+  std::string precision = "auto";
+  std::string kv = "";                   // cache type "f16", "f32", "q8_0"; empty: f16, or f32 with precision "f32"
+  int64_t context = 0;                   // positions a sequence may hold; 0: the model's own
   std::vector<std::string> override_kv;  // KEY=TYPE:VALUE, applied to the file's metadata before anything reads it
 };
 
@@ -155,6 +156,7 @@ struct BenchResult {
   int64_t decode_bytes_per_token = 0;  // weights and cache that a token's step reads
   // Of an accelerator, a decoded token each: kernels and captured steps launched, and waits.
   double launches_per_token = 0, waits_per_token = 0;
+  double bandwidth = 0;  // bytes a second that its memory reads and writes in a copy, measured now; 0 on the CPU
 };
 struct BenchOptions {
   int64_t prompt = 512, generate = 128, depth = 0, batch = 1;

@@ -82,7 +82,7 @@ Measured Bench::measure(World& world, int count) const {
   m.decode = spread_of(m.bench.decode_tokens_per_s);
   m.first_token = spread_of(m.bench.time_to_first_token_ms);
   m.peak_bytes = peak_memory();  // before the bandwidth is measured, which takes memory of its own
-  m.bandwidth = world.bandwidth(m.bench.threads);
+  m.bandwidth = m.bench.bandwidth > 0 ? m.bench.bandwidth : world.bandwidth(m.bench.threads);
   return m;
 }
 

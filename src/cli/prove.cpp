@@ -36,6 +36,7 @@ struct Prove {
   bool json = false;
 
   EngineOptions reference_options() const;
+  int64_t enough_positions() const;
   std::vector<int32_t> wanted_tokens(const Engine& engine) const;
   Agreement prove(World& world) const;
   Agreement prove_speech(World& world) const;
@@ -66,10 +67,18 @@ std::vector<int32_t> Prove::wanted_tokens(const Engine& engine) const {
   return ids;
 }
 
+// At least as many as the tokens: a token has a byte or more, but for those that a model adds.
+int64_t Prove::enough_positions() const {
+  constexpr int64_t added = 16;
+  if (recording) return std::ssize(recorded_tokens(*recording));
+  if (tokens) return std::ssize(parse_tokens(read_file(*tokens), *tokens));
+  return std::ssize(text ? *text : std::string(usual_text)) + added;
+}
+
 Agreement Prove::prove(World& world) const {
   EngineOptions mine = model.engine, theirs = reference_options();
-  // Both caches must be alike, and needn't hold more than is evaluated; the tokens are known once one model is loaded.
-  if (mine.context == 0) mine.context = theirs.context = 4096;
+  // Both caches must be alike, and needn't hold more than is evaluated.
+  if (mine.context == 0) mine.context = theirs.context = std::max<int64_t>(enough_positions(), 1);
   const std::string path = resolve_model(model.path);
   const std::shared_ptr<Engine> reference = world.load(path, theirs);
   const std::vector<int32_t> ids = wanted_tokens(*reference);
@@ -250,10 +259,10 @@ Action add_prove(CLI::App& verify) {
       ->required();
   replay->model.add(replay_app);
 
-  return [=, verify_app = &verify, bisect_command = &bisect_app, replay_command = &replay_app](World& world) {
+  return [=, bisect_command = &bisect_app, replay_command = &replay_app](World& world) {
     if (bisect_command->parsed()) return bisect->bisect(world);
     if (replay_command->parsed()) return replay->run(world);
-    return verify_app->get_subcommands().empty() ? whole->run(world) : -1;
+    return whole->run(world);
   };
 }
 

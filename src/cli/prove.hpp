@@ -5,8 +5,7 @@
 
 namespace consonant {
 
-// `verify` itself, `verify bisect` and `verify replay`, as options and subcommands of `verify`. What runs them gives -1
-// if none of them was asked for.
+// `verify bisect`, `verify replay`, and `verify` itself, which is what runs if no subcommand was given.
 Action add_prove(CLI::App& verify);
 
 // The report of one page, in Markdown, and as one JSON object.

@@ -158,6 +158,7 @@ TEST_F(Cli, WrongUsageIsTwoAndOnStderr) {
       {"tokenize", "-m", "m", "a", "-f", "b"},
       {"tokenize", "-m", "m", "--decode", "--add-special", "1"},
       {"verify"},
+      {"verify", "-m", "m", "ops"},
       {"verify", "replay", "x"},
       {"verify", "bisect", "x"},
       {"verify", "record", "-m", "m", "-o", "x"},

@@ -175,6 +175,15 @@ int Ops::run(World& world) const {
   return right ? 0 : int(Exit::disagree);
 }
 
+// `verify -m M ops`: an option of `verify` that no subcommand would hear of.
+void refuse_misplaced(const CLI::App& verify) {
+  if (verify.get_subcommands().empty()) return;
+  for (const CLI::Option* option : verify.get_options())
+    if (option->count() > 0 && !option->check_lname("verbose") && !option->check_lname("quiet"))
+      bad_usage("verify: {} stands before {}; options go behind it", option->get_name(),
+                verify.get_subcommands().front()->get_name());
+}
+
 }  // namespace
 
 Action add_verify(CLI::App& program) {
@@ -233,7 +242,9 @@ Action add_verify(CLI::App& program) {
   ops_app.add_flag("--list", ops->list, "Run nothing: the ops and what their kernels take, as docs/ops.md has it")
       ->excludes(json);
 
-  return [=, record_command = &record_app, compare_command = &compare_app, ops_command = &ops_app](World& world) {
+  return [=, verify = &app, record_command = &record_app, compare_command = &compare_app,
+          ops_command = &ops_app](World& world) {
+    refuse_misplaced(*verify);
     if (ops_command->parsed()) return ops->run(world);
     if (record_command->parsed()) return record->run(world);
     if (compare_command->parsed()) return compare->run(world);

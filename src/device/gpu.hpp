@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/rounding.hpp"
 #include "device/accelerator.hpp"
 
 #ifdef GPU_EMULATED
@@ -54,8 +55,23 @@ std::unique_ptr<Accelerator> open_device(int index);
 //   GPU_SHARED(T, name, count), GPU_DYNAMIC_SHARED(T, name)
 //   launch<kernel, threads>(device, Grid, dynamic shared bytes, arguments...)
 //   wait_for_inputs()                    see launch_early
-//   dot4(a, b, c)                        c + the sum of the four products of signed bytes
 //   half_bits(x), from_half(bits)        binary16, rounded to nearest even
+
+GPU_FN float exp(float x) { return ::expf(x); }
+GPU_FN float log(float x) { return ::logf(x); }
+GPU_FN float log10(float x) { return ::log10f(x); }
+GPU_FN float sqrt(float x) { return ::sqrtf(x); }
+GPU_FN float tanh(float x) { return ::tanhf(x); }
+GPU_FN float erf(float x) { return ::erff(x); }
+GPU_FN float sin(float x) { return ::sinf(x); }
+GPU_FN float cos(float x) { return ::cosf(x); }
+GPU_FN float abs(float x) { return ::fabsf(x); }
+GPU_FN float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+// To the nearest integer, halves to even.
+GPU_FN float round_even(float x) { return ::rintf(x); }
+// a * b and a + b rounded each, whatever the compiler would fuse.
+GPU_FN float mul(float a, float b) { return rounded_mul(a, b); }
+GPU_FN float add(float a, float b) { return rounded_add(a, b); }
 
 // Byte i of the result is the one of a's and b's eight that nibble i (0 ... 7) of the selector names.
 GPU_FN uint32_t byte_perm(uint32_t a, uint32_t b, uint32_t selector) {

@@ -99,44 +99,6 @@ GPU_FN uint32_t to_bits(float x) { return __float_as_uint(x); }
 GPU_FN float from_half(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }
 GPU_FN uint16_t half_bits(float x) { return __half_as_ushort(__float2half_rn(x)); }
 
-GPU_FN float exp(float x) { return ::expf(x); }
-GPU_FN float log(float x) { return ::logf(x); }
-GPU_FN float log10(float x) { return ::log10f(x); }
-GPU_FN float sqrt(float x) { return ::sqrtf(x); }
-GPU_FN float tanh(float x) { return ::tanhf(x); }
-GPU_FN float erf(float x) { return ::erff(x); }
-GPU_FN float sin(float x) { return ::sinf(x); }
-GPU_FN float cos(float x) { return ::cosf(x); }
-GPU_FN float pow(float x, float y) { return ::powf(x, y); }
-GPU_FN float abs(float x) { return ::fabsf(x); }
-GPU_FN float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
-// To the nearest integer, halves to even.
-GPU_FN float round_even(float x) { return ::rintf(x); }
-GPU_FN double exp(double x) { return ::exp(x); }
-// a * b and a + b rounded each, whatever the compiler would fuse.
-#ifdef __HIPCC__
-GPU_FN float mul(float a, float b) {
-#pragma clang fp contract(off)
-  return a * b;
-}
-GPU_FN float add(float a, float b) {
-#pragma clang fp contract(off)
-  return a + b;
-}
-#else
-GPU_FN float mul(float a, float b) { return __fmul_rn(a, b); }
-GPU_FN float add(float a, float b) { return __fadd_rn(a, b); }
-#endif
-
-GPU_FN int dot4(int a, int b, int c) {
-#if defined(__HIPCC__)
-  for (int i = 0; i < 32; i += 8) c += static_cast<int>(static_cast<int8_t>(a >> i)) * static_cast<int8_t>(b >> i);
-  return c;
-#else
-  return __dp4a(a, b, c);
-#endif
-}
-
 // With launch_early, a kernel starts while the one before it still runs, and must call this before it touches anything
 // that another kernel writes.
 GPU_FN void wait_for_inputs() {

@@ -87,13 +87,14 @@ class Native final : public Accelerator {
   const AcceleratorInfo& info() const override { return info_; }
 
   int64_t free_bytes() override {
+    ready();
     size_t free = 0, total = 0;
     check(VENDOR(MemGetInfo)(&free, &total), "how much memory is free");
     return static_cast<int64_t>(free);
   }
 
   std::byte* allocate(int64_t bytes) override {
-    refuse_if_lost();
+    ready();
     void* data = nullptr;
     const Result result = VENDOR(Malloc)(&data, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
     if (result != good) {
@@ -108,7 +109,7 @@ class Native final : public Accelerator {
     if (lost_.empty()) (void)VENDOR(Free)(data);
   }
   std::byte* allocate_pinned(int64_t bytes) override {
-    refuse_if_lost();
+    ready();
     void* data = nullptr;
     if (pin(&data, static_cast<size_t>(std::max<int64_t>(bytes, 1))) != good) {
       (void)VENDOR(GetLastError)();
@@ -135,7 +136,7 @@ class Native final : public Accelerator {
   }
 
   void wait() override {
-    refuse_if_lost();
+    ready();
     ++waits_;
     check(VENDOR(EventRecord)(done_, stream_), "recording an event");
     const Deadline limit = Deadline::after(deadline_), brief = Deadline::after(0.002);
@@ -149,7 +150,7 @@ class Native final : public Accelerator {
   }
 
   void begin_capture() override {
-    refuse_if_lost();
+    ready();
     check(VENDOR(StreamBeginCapture)(stream_, VENDOR(StreamCaptureModeThreadLocal)), "beginning to capture");
   }
   std::unique_ptr<Captured> end_capture() override {
@@ -164,13 +165,13 @@ class Native final : public Accelerator {
     (void)VENDOR(GetLastError)();
   }
   void launch(const Captured& work) override {
-    refuse_if_lost();
+    ready();
     ++launches_;
     check(VENDOR(GraphLaunch)(static_cast<const Graph&>(work).exec(), stream_), "launching captured work");
   }
 
   void* stream() override {
-    refuse_if_lost();
+    ready();
     return stream_;
   }
 
@@ -207,12 +208,14 @@ class Native final : public Accelerator {
   }
 
   void queue_copy(std::byte* to, const std::byte* from, int64_t bytes, VENDOR(MemcpyKind) kind) {
-    refuse_if_lost();
+    ready();
     if (bytes > 0) check(VENDOR(MemcpyAsync)(to, from, static_cast<size_t>(bytes), kind, stream_), "copying");
   }
 
-  void refuse_if_lost() const {
+  // Before every call: which device is current is each thread's own.
+  void ready() const {
     if (!lost_.empty()) throw_error(Exit::stalled, "{}", lost_);
+    check(VENDOR(SetDevice)(info_.index), "choosing the device");
   }
 
   [[noreturn]] void lose(const std::string& why) {

@@ -42,6 +42,19 @@ class Sequences {
   std::vector<int> ids_;
 };
 
+// A copy reads and writes each byte. Larger than any cache, and all of it queued before the wait.
+double copy_bandwidth(Accelerator& device) {
+  constexpr int64_t bytes = int64_t{256} << 20;
+  constexpr int times = 10;
+  const Buffer from(bytes, &device), to(bytes, &device);
+  device.copy(to.data(), from.data(), bytes);
+  device.wait();
+  const auto start = Clock::now();
+  for (int i = 0; i < times; ++i) device.copy(to.data(), from.data(), bytes);
+  device.wait();
+  return 2.0 * bytes * times / seconds_since(start);
+}
+
 }  // namespace
 
 BenchResult run_bench(Engine& engine, const BenchOptions& options) {
@@ -103,6 +116,7 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
   for (int64_t i = 1; i <= options.repeat; ++i) once(true, i * 10), decode(true, i * 10);
   result.decode_bytes_per_token = engine.info().weight_bytes / options.batch +
                                   (options.depth + options.generate / 2) * runner.kv_bytes_per_position();
+  if (Accelerator* device = runner.device().accelerator.get()) result.bandwidth = copy_bandwidth(*device);
   return result;
 }
 

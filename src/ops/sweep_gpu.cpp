@@ -14,23 +14,8 @@ namespace {
 constexpr std::byte first_poison{0xFF}, second_poison{0xA5};
 constexpr int64_t guard = 4096;  // bytes
 
-class DeviceMemory {
- public:
-  DeviceMemory(Accelerator& device, int64_t bytes, bool pinned = false)
-      : device_(&device), data_(pinned ? device.allocate_pinned(bytes) : device.allocate(bytes)), pinned_(pinned) {}
-  DeviceMemory(DeviceMemory&& other) noexcept
-      : device_(other.device_), data_(std::exchange(other.data_, nullptr)), pinned_(other.pinned_) {}
-  DeviceMemory(const DeviceMemory&) = delete;
-  ~DeviceMemory() {
-    if (data_) pinned_ ? device_->release_pinned(data_) : device_->release(data_);
-  }
-  std::byte* data() const { return data_; }
-
- private:
-  Accelerator* device_;
-  std::byte* data_;
-  bool pinned_;
-};
+// An address of its own for nothing too.
+Buffer memory_of(Accelerator& device, int64_t bytes) { return Buffer(std::max<int64_t>(bytes, 1), &device); }
 
 // A case in a device's memory. The node's launch is captured at once, while the inputs are still zeros.
 class DeviceTrial {
@@ -46,12 +31,13 @@ class DeviceTrial {
   // What lies on the device and what was copied there.
   struct Copy {
     std::vector<std::byte> bytes;
-    DeviceMemory memory;
+    Buffer memory;
   };
   // What a kernel writes: on the device with a guard behind it, and its image in the host's pinned memory.
   struct Target {
     int64_t bytes;
-    DeviceMemory memory, image;
+    Buffer memory;
+    PinnedBuffer image;
     std::vector<std::byte> state;  // that it begins with, if it isn't made anew
   };
   void place_input(size_t i);
@@ -100,7 +86,7 @@ void DeviceTrial::place_input(size_t i) {
     const auto [entry, is_new] = copy_of_.try_emplace(host, copies_.size());
     if (is_new) {
       std::vector<std::byte> bytes = make_bytes();
-      DeviceMemory memory(device_, static_cast<int64_t>(bytes.size()));
+      Buffer memory = memory_of(device_, static_cast<int64_t>(bytes.size()));
       copies_.push_back({std::move(bytes), std::move(memory)});
     }
     return copies_[entry->second].memory.data();
@@ -122,7 +108,7 @@ void DeviceTrial::place_input(size_t i) {
 
 void DeviceTrial::add_target(int64_t bytes, std::vector<std::byte> state) {
   targets_.push_back(
-      {bytes, DeviceMemory(device_, bytes + guard), DeviceMemory(device_, bytes + guard, true), std::move(state)});
+      {bytes, memory_of(device_, bytes + guard), PinnedBuffer(bytes + guard, device_), std::move(state)});
 }
 
 void DeviceTrial::launch(std::span<const View> in, std::span<const View> out) {
@@ -161,7 +147,7 @@ Results DeviceTrial::run(Manner manner, std::byte poison) {
 bool DeviceTrial::inputs_are_intact() {
   return std::all_of(copies_.begin(), copies_.end(), [&](const Copy& copy) {
     const auto bytes = static_cast<int64_t>(copy.bytes.size());
-    const DeviceMemory image(device_, bytes, true);
+    const PinnedBuffer image(bytes, device_);
     device_.download(image.data(), copy.memory.data(), bytes);
     device_.wait();
     return std::equal(copy.bytes.begin(), copy.bytes.end(), image.data());

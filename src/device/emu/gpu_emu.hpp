@@ -114,28 +114,6 @@ GPU_FN uint32_t to_bits(float x) { return std::bit_cast<uint32_t>(x); }
 GPU_FN float from_half(uint16_t bits) { return to_float(Half{bits}); }
 GPU_FN uint16_t half_bits(float x) { return to_half(x).bits; }
 
-GPU_FN float exp(float x) { return ::expf(x); }
-GPU_FN float log(float x) { return ::logf(x); }
-GPU_FN float log10(float x) { return ::log10f(x); }
-GPU_FN float sqrt(float x) { return ::sqrtf(x); }
-GPU_FN float tanh(float x) { return ::tanhf(x); }
-GPU_FN float erf(float x) { return ::erff(x); }
-GPU_FN float sin(float x) { return ::sinf(x); }
-GPU_FN float cos(float x) { return ::cosf(x); }
-GPU_FN float pow(float x, float y) { return ::powf(x, y); }
-GPU_FN float abs(float x) { return ::fabsf(x); }
-GPU_FN float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
-GPU_FN float round_even(float x) { return ::rintf(x); }
-GPU_FN double exp(double x) { return ::exp(x); }
-// The whole program is compiled with -ffp-contract=off.
-GPU_FN float mul(float a, float b) { return a * b; }
-GPU_FN float add(float a, float b) { return a + b; }
-
-GPU_FN int dot4(int a, int b, int c) {
-  for (int i = 0; i < 32; i += 8) c += static_cast<int>(static_cast<int8_t>(a >> i)) * static_cast<int8_t>(b >> i);
-  return c;
-}
-
 GPU_FN void wait_for_inputs() {}  // launches run one after the other
 
 // Queues a launch; an error if it's beyond the device's limits.

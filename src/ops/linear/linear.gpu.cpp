@@ -7,6 +7,7 @@
 #include "ops/linear/few_tokens_gpu.hpp"
 #include "ops/linear/linear.hpp"
 #include "ops/linear/many_tokens_gpu.hpp"
+#include "ops/matrix_gpu.hpp"
 #include "ops/work.hpp"
 
 namespace consonant::GPU_BUILD {
@@ -99,30 +100,7 @@ void launch_type(const Args& args, Accelerator& device) {
 }
 
 void launch(const Args& args, Accelerator& device, std::byte*) {
-  switch (args.in[1].type) {
-#define CONSONANT_TYPE(type) \
-  case DType::type:          \
-    return launch_type<DType::type>(args, device);
-    CONSONANT_TYPE(f32)
-    CONSONANT_TYPE(f16)
-    CONSONANT_TYPE(bf16)
-    CONSONANT_TYPE(q8_0)
-    CONSONANT_TYPE(q4_0)
-    CONSONANT_TYPE(q4_1)
-    CONSONANT_TYPE(q5_0)
-    CONSONANT_TYPE(q5_1)
-    CONSONANT_TYPE(q2_k)
-    CONSONANT_TYPE(q3_k)
-    CONSONANT_TYPE(q4_k)
-    CONSONANT_TYPE(q5_k)
-    CONSONANT_TYPE(q6_k)
-    CONSONANT_TYPE(iq4_nl)
-    CONSONANT_TYPE(iq4_xs)
-    CONSONANT_TYPE(mxfp4)
-#undef CONSONANT_TYPE
-    default:
-      throw_error(Exit::failed, "linear: no weights of type {}", name(args.in[1].type));
-  }
+  with_matrix_type(args.in[1].type, [&](auto type) { launch_type<decltype(type)::value>(args, device); });
 }
 
 }  // namespace
