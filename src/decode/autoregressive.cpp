@@ -76,10 +76,9 @@ Continuation generate(NextLogits& model, const Tokenizer& tokenizer, std::span<c
   std::span<const int32_t> next = prompt.subspan(size_t(cached));
   std::optional<Stop> stop = read_prompt(model, next, rules, std::max<int64_t>(options.prompt_chunk, 1));
   while (!stop) {
-    const std::span<const float> logits = model.step(next);
+    const auto [token, log_probability] = model.draw(next, {&sampler, sequence, options.logprobs});
     if (result.tokens.empty()) result.prompt_s = seconds_since(start);
-    const int32_t token = sampler.pick(logits, sequence);
-    if (options.logprobs) result.logprobs.push_back(log_probability(logits, token));
+    if (options.logprobs) result.logprobs.push_back(log_probability);
     sequence.push_back(token);
     result.tokens.push_back(token);
     if (result.tokens.size() == 1) result.first_token_s = seconds_since(start);

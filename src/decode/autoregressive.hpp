@@ -22,6 +22,9 @@ struct NextLogits {
   // one a token of the vocabulary, valid until the next call.
   virtual std::span<const float> step(std::span<const int32_t> tokens) = 0;
 
+  // The same, and the token that is drawn from them. A model that draws where its logits are needn't bring them here.
+  virtual Drawn draw(std::span<const int32_t> tokens, const Draw& how) { return draw_from(step(tokens), how); }
+
   // The same where the logits are of no use: all of a long prompt but its last part.
   virtual void read(std::span<const int32_t> tokens) { step(tokens); }
 };

@@ -14,8 +14,8 @@ namespace {
 // The greatest logit. Minus infinity stands for "never"; anything else that isn't finite comes from a broken run.
 float checked_greatest(float greatest, std::span<const float> logits) {
   if (logits.empty()) throw_error(Exit::failed, "sampling: there are no logits");
-  if (int64_t(logits.size()) > most_tokens)
-    throw_error(Exit::failed, "sampling: {} logits, but at most {} are sampled from", logits.size(), most_tokens);
+  if (int64_t(logits.size()) > most_drawn_from)
+    throw_error(Exit::failed, "sampling: {} logits, but at most {} are sampled from", logits.size(), most_drawn_from);
   if (std::isnan(greatest)) {
     size_t at = 0;
     while (at < logits.size() && logits[at] < INFINITY) ++at;
@@ -107,6 +107,11 @@ float log_probability(std::span<const float> logits, int32_t token) {
   if (token < 0 || size_t(token) >= logits.size())
     throw_error(Exit::failed, "log-probability of token {}, but the model has {}", token, logits.size());
   return log_probability_of(logits, top, token);
+}
+
+Drawn draw_from(std::span<const float> logits, const Draw& draw) {
+  const int32_t token = draw.sampler->pick(logits, draw.history);
+  return {token, draw.log_probability ? log_probability(logits, token) : NAN};
 }
 
 }  // namespace consonant

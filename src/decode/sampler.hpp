@@ -66,6 +66,18 @@ class Sampler {
   Stages stages_;
 };
 
+// What is asked of whoever draws a token, and what it gives.
+struct Draw {
+  Sampler* sampler;                  // takes its next number
+  std::span<const int32_t> history;  // as Sampler::pick takes it
+  bool log_probability = false;      // of softmax(logits), besides the token
+};
+struct Drawn {
+  int32_t token;
+  float log_probability;  // NaN unless asked for
+};
+Drawn draw_from(std::span<const float> logits, const Draw& draw);
+
 // log(softmax(logits)[token]).
 float log_probability(std::span<const float> logits, int32_t token);
 

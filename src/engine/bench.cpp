@@ -31,15 +31,26 @@ class Sequences {
   }
 
   // Reads tokens[i] with sequence i.
-  std::span<const float> read(const std::vector<std::vector<int32_t>>& tokens) {
-    std::vector<Piece> pieces;
-    for (size_t i = 0; i < ids_.size(); ++i) pieces.push_back({ids_[i], tokens[i], false});
-    return runner_.evaluate(pieces);
+  void read(const std::vector<std::vector<int32_t>>& tokens) { runner_.evaluate(pieces(tokens)); }
+
+  // The same as a step of a generation: an accelerator draws the next tokens (and others are read in their place).
+  // The processor doesn't: its logits are where a sampler would look for them.
+  void step(const std::vector<std::vector<int32_t>>& tokens) {
+    if (!runner_.draws_on_device()) return read(tokens);
+    const std::vector<Draw> draws(ids_.size(), Draw{&greedy_, {}});
+    runner_.evaluate_and_draw(pieces(tokens), draws);
   }
 
  private:
+  std::vector<Piece> pieces(const std::vector<std::vector<int32_t>>& tokens) const {
+    std::vector<Piece> all;
+    for (size_t i = 0; i < ids_.size(); ++i) all.push_back({ids_[i], tokens[i], false});
+    return all;
+  }
+
   Runner& runner_;
   std::vector<int> ids_;
+  Sampler greedy_{Sampling{}};
 };
 
 // A copy reads and writes each byte. Larger than any cache, and all of it queued before the wait.
@@ -101,7 +112,7 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
     for (int64_t i = 0; i < options.generate; ++i) {
       std::vector<std::vector<int32_t>> next;
       for (const auto& text : tokens) next.push_back({text[static_cast<size_t>(i)]});
-      sequences.read(next);
+      sequences.step(next);
     }
     if (device && options.generate > 0) {
       const auto steps = static_cast<double>(options.generate);

@@ -2,10 +2,12 @@
 #include "engine/runner.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/checked.hpp"
 #include "engine/buckets.hpp"
+#include "ops/sample/sample.hpp"
 
 namespace consonant {
 
@@ -26,7 +28,10 @@ Runner::Runner(const LanguageModel& model, const std::vector<WeightSource>& weig
       weights_(weights, options.device, *pool_),
       cache_(CacheRole::self, model.kv, options.kv, context_, options.sequences, options.device.accelerator.get()) {
   // What the device can't run at the largest size that a run may reach, it refuses before anything begins.
-  if (options_.device.accelerator) plan_for({most_tokens, most_tokens, cache_.pages_per_sequence()});
+  if (!options_.device.accelerator) return;
+  plan_for({most_tokens, most_tokens, cache_.pages_per_sequence()});
+  if (draws_on_device())
+    plan_for({most_tokens, bucket(options_.sequences), cache_.pages_per_sequence(), DrawInputs::most_slots});
 }
 
 int64_t Runner::bytes_needed(const LanguageModel& model, const std::vector<WeightSource>& weights,
@@ -44,7 +49,12 @@ std::vector<Tensor> Runner::build(const Capacity& capacity) const {
   s.wanted = input("wanted", DType::i32, Shape({capacity.wanted}, Axis::wanted));
   s.mask = {s.pos, s.seq, s.pages, 0};
   s.kv = cache_.states();
-  std::vector<Tensor> outputs = {model_.logits(s)};
+  const Tensor logits = model_.logits(s);
+  std::vector<Tensor> outputs = {logits};
+  if (capacity.slots > 0) {  // the logits stay, to say what is wrong with them if nothing can be drawn
+    const auto [token, log_probability] = DrawInputs::sample_from(logits, capacity.wanted, capacity.slots);
+    outputs.insert(outputs.end(), {token, log_probability});
+  }
   for (const KvState& kv : s.kv) outputs.insert(outputs.end(), {kv.keys, kv.values});
   return outputs;
 }
@@ -92,15 +102,45 @@ void Runner::check(const Piece& piece) const {
 }
 
 std::span<const float> Runner::evaluate(std::span<const Piece> pieces) {
+  read(pieces, {}, {});
+  return logits_;
+}
+
+bool Runner::draws_on_device() const {
+  return options_.device.accelerator != nullptr && model_.vocabulary <= most_drawn_from;
+}
+
+std::vector<Drawn> Runner::evaluate_and_draw(std::span<const Piece> pieces, std::span<const Draw> draws) {
+  if (pieces.size() != draws.size()) throw_error(Exit::failed, "{} draws for {} pieces", draws.size(), pieces.size());
+  for (const Piece& piece : pieces)
+    if (piece.all_logits || piece.tokens.empty()) throw_error(Exit::failed, "a draw is from one row of logits");
+  if (draws_on_device()) {
+    const DrawInputs inputs(draws, model_.vocabulary);
+    if (inputs.fit()) {
+      read(pieces, draws, inputs);
+      return drawn_;
+    }
+  }
+  read(pieces, {}, {});
+  drawn_.clear();
+  const auto row = static_cast<size_t>(model_.vocabulary);
+  for (size_t i = 0; i < draws.size(); ++i)
+    drawn_.push_back(draw_from(std::span<const float>(logits_).subspan(i * row, row), draws[i]));
+  return drawn_;
+}
+
+// With draws it ends in drawn_, else in logits_.
+void Runner::read(std::span<const Piece> pieces, std::span<const Draw> draws, const DrawInputs& inputs) {
   for (const Piece& piece : pieces) check(piece);
   logits_.clear();
+  drawn_.clear();
   Batch batch;
   std::vector<int> members;  // sequence of each row of pages
   const auto flush = [&] {
     if (batch.tokens.empty()) return;
     int64_t most = 1;
     for (const int member : members) most = std::max(most, cache_.pages_of(member));
-    const Capacity capacity =
+    Capacity capacity =
         capacity_for(static_cast<int64_t>(batch.tokens.size()), static_cast<int64_t>(batch.wanted.size()), most);
     const int64_t per_sequence = capacity.pages;
     batch.pages_per_sequence = static_cast<int32_t>(per_sequence);
@@ -109,7 +149,9 @@ std::span<const float> Runner::evaluate(std::span<const Piece> pieces) {
       cache_.write_pages(
           members[i],
           std::span(batch.pages).subspan(i * static_cast<size_t>(per_sequence), static_cast<size_t>(per_sequence)));
-    step(batch, capacity);
+    const std::span<const Draw> mine = draws.empty() ? draws : draws.subspan(drawn_.size(), batch.wanted.size());
+    if (!mine.empty()) capacity.slots = inputs.slots(), batch.more = inputs.rows(drawn_.size(), mine.size());
+    step(batch, capacity, mine);
     batch = {}, members.clear();
   };
   for (const Piece& piece : pieces) {
@@ -129,19 +171,36 @@ std::span<const float> Runner::evaluate(std::span<const Piece> pieces) {
     }
   }
   flush();
-  return logits_;
 }
 
-void Runner::step(const Batch& batch, const Capacity& capacity) {
+void Runner::step(const Batch& batch, const Capacity& capacity, std::span<const Draw> draws) {
   Program& p = program(capacity);
   if (observer_)
     p.run_observed(batch, *pool_, observer_);
   else
     p.run(batch, *pool_);
   if (batch.wanted.empty()) return;
-  const View out = p.output(0);
-  logits_.insert(logits_.end(), out.as<float>(), out.as<float>() + out.shape.count());
+  if (draws.empty()) {
+    const View out = p.output(0);
+    logits_.insert(logits_.end(), out.as<float>(), out.as<float>() + out.shape.count());
+  } else {
+    take_drawn(p, draws);
+  }
   if (!watched_.empty()) taps_.keep(p);
+}
+
+void Runner::take_drawn(const Program& program, std::span<const Draw> draws) {
+  program.bring({1, 2});
+  const View tokens = program.output(1), log_probabilities = program.output(2);
+  for (size_t i = 0; i < draws.size(); ++i) {
+    const int32_t token = tokens.as<int32_t>()[i];
+    if (token < 0) {  // the same logits say the same to the sampler, which knows the words for it
+      const View logits = program.output(0);
+      draw_from({logits.row<float>(static_cast<int64_t>(i)), static_cast<size_t>(logits.last())}, draws[i]);
+      throw_error(Exit::failed, "{} draws no token from logits that have one", name(options_.device.kind));
+    }
+    drawn_.push_back({token, draws[i].log_probability ? log_probabilities.as<float>()[i] : NAN});
+  }
 }
 
 void Runner::watch(const std::vector<std::string>& globs) {

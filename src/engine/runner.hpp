@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "decode/sampler.hpp"
+#include "engine/draw_inputs.hpp"
 #include "engine/paged_cache.hpp"
 #include "engine/taps.hpp"
 #include "models/language_model.hpp"
@@ -49,6 +51,13 @@ class Runner {
   // context: otherwise bad input, before anything ran.
   std::span<const float> evaluate(std::span<const Piece> pieces);
 
+  // Reads the pieces, each of one token at least and with the last one's logits alone, and draws the token that follows
+  // each. An accelerator draws where its logits are, so that a step brings back a few numbers. The tokens are those
+  // that draw_from gives with the logits of `evaluate`, and so are the errors.
+  std::vector<Drawn> evaluate_and_draw(std::span<const Piece> pieces, std::span<const Draw> draws);
+  // Whether it does so without bringing the logits.
+  bool draws_on_device() const;
+
   // From the next evaluate on, values of the nodes that match are kept.
   using TapRows = consonant::TapRows;
   void watch(const std::vector<std::string>& globs);
@@ -71,9 +80,10 @@ class Runner {
                               const RunnerOptions& options);
 
  private:
-  // Capacities of a program: tokens, wanted rows, and pages a sequence.
+  // Capacities of a program: tokens, wanted rows, pages a sequence; and where it ends in a draw, not in logits, tokens
+  // whose logits may change before.
   struct Capacity {
-    int64_t tokens, wanted, pages;
+    int64_t tokens, wanted, pages, slots = 0;
     auto operator<=>(const Capacity&) const = default;
   };
   Capacity capacity_for(int64_t tokens, int64_t wanted, int64_t pages) const;
@@ -81,7 +91,9 @@ class Runner {
   Program& program(const Capacity& capacity);
   std::vector<Tensor> build(const Capacity& capacity) const;
   void check(const Piece& piece) const;
-  void step(const Batch& batch, const Capacity& capacity);
+  void read(std::span<const Piece> pieces, std::span<const Draw> draws, const DrawInputs& inputs);
+  void step(const Batch& batch, const Capacity& capacity, std::span<const Draw> draws);
+  void take_drawn(const Program& program, std::span<const Draw> draws);
 
   const LanguageModel& model_;
   RunnerOptions options_;
@@ -91,6 +103,7 @@ class Runner {
   PagedCache cache_;
   std::map<Capacity, std::unique_ptr<Program>> programs_;
   std::vector<float> logits_;
+  std::vector<Drawn> drawn_;
   std::vector<std::string> watched_;
   TapStore taps_;
   Program::Observer observer_;

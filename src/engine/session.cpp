@@ -57,6 +57,13 @@ std::span<const float> LanguageSession::step(std::span<const int32_t> tokens) {
   return logits;
 }
 
+Drawn LanguageSession::draw(std::span<const int32_t> tokens, const Draw& how) {
+  const Piece piece{sequence_, tokens, false};
+  const Drawn drawn = engine_->runner().evaluate_and_draw({&piece, 1}, {&how, 1}).front();
+  cached_.insert(cached_.end(), tokens.begin(), tokens.end());
+  return drawn;
+}
+
 Generation LanguageSession::generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                                      const OnText& on_text) {
   const int64_t context = engine_->runner().context(), size = static_cast<int64_t>(prompt.size());

@@ -23,6 +23,7 @@ class LanguageSession final : public Session, private NextLogits {
 
  private:
   std::span<const float> step(std::span<const int32_t> tokens) override;
+  Drawn draw(std::span<const int32_t> tokens, const Draw& how) override;
 
   std::shared_ptr<LanguageEngine> engine_;  // lives as long as its sessions
   int sequence_;

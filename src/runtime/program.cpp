@@ -225,17 +225,30 @@ std::string Program::describe(uint32_t number) const {
   return {};
 }
 
-View Program::fetch(const Place& place, Fetched& fetched) const {
-  View view = resolve(place);
+void Program::queue_fetch(const Place& place, Fetched& fetched) const {
+  const View view = resolve(place);
   const int64_t bytes = extent(view);
+  if (fetched.copy.size() < bytes) fetched.copy = PinnedBuffer(bytes, *device_);
+  device_->download(fetched.copy.data(), view.data, bytes);
+}
+
+View Program::fetch(const Place& place, Fetched& fetched) const {
   if (fetched.run != runs_) {
-    if (fetched.copy.size() < bytes) fetched.copy = PinnedBuffer(bytes, *device_);
-    device_->download(fetched.copy.data(), view.data, bytes);
+    queue_fetch(place, fetched);
     device_->wait();
     waited_ = fetched.run = runs_;
   }
+  View view = resolve(place);
   view.data = fetched.copy.data();
   return view;
+}
+
+void Program::bring(std::initializer_list<size_t> outputs) const {
+  if (!device_) return;
+  for (const size_t i : outputs) queue_fetch(plan_.outputs[i], fetched_outputs_[i]);
+  device_->wait();
+  waited_ = runs_;
+  for (const size_t i : outputs) fetched_outputs_[i].run = runs_;
 }
 
 }  // namespace consonant

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <span>
@@ -36,6 +37,8 @@ class Program {
   // Of the step that ran last, in the host's memory; valid until the next. On an accelerator this is where the caller
   // waits.
   View output(size_t index) const;
+  // The outputs that will be asked for, so that one wait brings them all.
+  void bring(std::initializer_list<size_t> outputs) const;
   View tap(size_t index) const;
 
   const Plan& plan() const { return plan_; }
@@ -65,6 +68,7 @@ class Program {
   std::string describe(uint32_t number) const;
   View resolve(const Place& place) const;
   View fetch(const Place& place, Fetched& fetched) const;
+  void queue_fetch(const Place& place, Fetched& fetched) const;
 
   Plan plan_;
   Accelerator* device_;

@@ -11,7 +11,7 @@ std::pair<Tensor, Tensor> sample(Tensor logits, Tensor numbers, Tensor integers,
   const auto is = [&](const Tensor& x, DType type, std::initializer_list<int64_t> sizes) {
     return x.type() == type && x.shape() == Shape(sizes, shape.axis());
   };
-  const bool fits = shape.rank() == 2 && shape[1] >= 1 && shape[1] <= most_tokens && bias.shape().rank() == 2;
+  const bool fits = shape.rank() == 2 && shape[1] >= 1 && shape[1] <= most_drawn_from && bias.shape().rank() == 2;
   if (!fits || !is(logits, DType::f32, {shape[0], shape[1]}) ||
       !is(numbers, DType::f32, {shape[0], SampleNumbers::count}) ||
       !is(integers, DType::i32, {shape[0], SampleIntegers::count}) ||

@@ -18,7 +18,8 @@ struct SampleAdjustment {
   enum : int { token, times, count };  // a negative token: none
 };
 
-constexpr int64_t most_tokens = int64_t{1} << 20;
+// The widest vocabulary.
+constexpr int64_t most_drawn_from = int64_t{1} << 20;
 
 // What a row with no token to draw gives in its place, with NaN for the log-probability.
 constexpr int32_t broken_logits = -1, all_excluded = -2;
