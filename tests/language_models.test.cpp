@@ -131,7 +131,7 @@ TEST_P(Invariance, CutsNeighboursAndThreadsChangeNoBit) {
   const auto ids = Golden(model_path(std::get<0>(GetParam()), "golden.safetensors")).ids("input_ids");
   const auto other = Golden(model_path(std::get<0>(GetParam()), "golden.safetensors")).ids("input_ids_b");
   for (const std::string kv : {"f16", "f32"}) {
-    EngineOptions options;
+    EngineOptions options{.device = "cpu"};
     options.kv = kv, options.threads = 1;
     const auto engine = Engine::load(path(), options);
     LanguageEngine& language = language_engine(*engine);
@@ -167,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(All, Invariance,
 
 TEST(Cache, Q8_0StaysNear) {
   const auto ids = Golden(model_path("gemma3", "golden.safetensors")).ids("input_ids");
-  EngineOptions options;
+  EngineOptions options{.device = "cpu"};
   options.precision = "f32", options.kv = "q8_0", options.threads = 2;
   EXPECT_THROW(Engine::load(model_path("llama", "model-f32.gguf"), options), std::exception);  // heads of 16
   const auto engine = Engine::load(model_path("gemma3", "model-f32.gguf"), options);
@@ -179,7 +179,7 @@ TEST(Cache, Q8_0StaysNear) {
 }
 
 TEST(Context, EndsAGenerationAndRefusesLongPrompts) {
-  EngineOptions options;
+  EngineOptions options{.device = "cpu"};
   options.context = 50;
   const auto engine = Engine::load(model_path("llama", "model-f32.gguf"), options);
   const auto ids = Golden(model_path("llama", "golden.safetensors")).ids("input_ids");  // 48
@@ -219,7 +219,7 @@ TEST(Session, KeepsItsEngineAndIsTheOnlyOne) {
 TEST(Load, RefusesNumbersThatMakeNoSense) {
   for (const char* key : {"gemma3.rope.freq_base_swa=float:0", "gemma3.rope.freq_base_swa=float:-1",
                           "gemma3.attention.scale=float:-0.5", "gemma3.rope.freq_base=float:0"}) {
-    EngineOptions options;
+    EngineOptions options{.device = "cpu"};
     options.override_kv = {key};
     try {
       Engine::load(model_path("gemma3", "model-f32.gguf"), options);

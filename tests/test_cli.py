@@ -479,7 +479,7 @@ class Tools(Case):
 
     def test_doctor(self):
         self.assertIn("cpu", run("doctor")[0])
-        model = json.loads(run("doctor", "-m", self.llama, "--json")[0])["model"]
+        model = json.loads(run("doctor", "-m", self.llama, "--device", "cpu", "--json")[0])["model"]
         self.assertEqual(model["device"], "cpu")
         self.assertGreater(model["needed_bytes"], model["weight_bytes"])
         self.assertIn("linear", model["ops"])

@@ -20,8 +20,9 @@ int exit_code(const std::exception& error);
 
 // How a model is loaded and run.
 struct EngineOptions {
-  // "auto", "cpu", "reference" (naive kernels in double: slow, the oracle), "cuda", "cuda:1", "hip", or "emu32" and
-  // "emu64" (an accelerator that the processor emulates, with its rules enforced: for tests)
+  // "auto" (the first accelerator of CUDA or HIP that can hold and run the model, or else the CPU), "cpu", "reference"
+  // (naive kernels in double: slow, the oracle), "cuda", "cuda:1", "hip", or "emu32" and "emu64" (an accelerator that
+  // the processor emulates, with its rules enforced: for tests)
   std::string device = "auto";
   int threads = 0;  // 0: one a core that this process may use
   // "auto": quantised weights meet activations of 8 or 16 bits, on an accelerator of float16; "f32": weights decoded,
@@ -92,6 +93,7 @@ struct ModelInfo {
   int64_t file_bytes = 0, weight_bytes = 0;
   int threads = 0;
   bool has_chat_template = false;
+  std::vector<std::string> passed_over;  // devices that "auto" would rather have taken, and why it didn't: "cuda: ..."
 };
 
 struct TokenizeOptions {

@@ -32,7 +32,7 @@ Generation answer(World& world, Session& session, std::span<const int32_t> promp
   return generation;
 }
 
-std::string to_json(const Generation& g, const GenerateOptions& options) {
+std::string to_json(const Generation& g, const GenerateOptions& options, const ModelInfo& info) {
   nlohmann::ordered_json json;
   json["text"] = g.text;
   json["tokens"] = g.tokens;
@@ -45,6 +45,8 @@ std::string to_json(const Generation& g, const GenerateOptions& options) {
                      {"first_token_s", g.timings.first_token_s},
                      {"generated_tokens", g.timings.generated_tokens}};
   json["seed"] = options.sampling.seed;
+  json["device"] = info.device;
+  json["passed_over"] = info.passed_over;
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

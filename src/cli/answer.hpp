@@ -18,7 +18,7 @@ Generation answer(World& world, Session& session, std::span<const int32_t> promp
                   Streaming streaming);
 
 // One line of JSON: text, tokens, logprobs, prompt_tokens, stop_reason, timings, and the seed that repeats it.
-std::string to_json(const Generation& generation, const GenerateOptions& options);
+std::string to_json(const Generation& generation, const GenerateOptions& options, const ModelInfo& info);
 
 // Says on stderr what a user has to know of how it ended, and with -v how fast it was; returns the exit code.
 int report(const Generation& generation, const GenerateOptions& options);

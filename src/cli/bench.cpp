@@ -24,6 +24,7 @@ namespace {
 
 struct Measured {
   std::string model, device;
+  std::vector<std::string> passed_over;
   BenchResult bench;
   Spread prefill, decode, first_token;  // tokens/s, tokens/s, ms
   double load_ms = 0, bandwidth = 0;
@@ -39,6 +40,7 @@ nlohmann::ordered_json to_json(const Measured& m) {
   nlohmann::ordered_json json;
   json["model"] = m.model;
   json["device"] = m.device;
+  json["passed_over"] = m.passed_over;
   json["threads"] = m.bench.threads;
   json["prompt"] = m.bench.prompt;
   json["gen"] = m.bench.generated;
@@ -75,7 +77,7 @@ Measured Bench::measure(World& world, int count) const {
   Measured m;
   const std::shared_ptr<Engine> engine = one.load(world);
   m.model = engine->info().path;
-  m.device = engine->info().device;
+  m.device = engine->info().device, m.passed_over = engine->info().passed_over;
   m.load_ms = engine->load_seconds() * 1e3;
   m.bench = world.bench(*engine, options);
   m.prefill = spread_of(m.bench.prefill_tokens_per_s);

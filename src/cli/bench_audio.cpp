@@ -12,6 +12,7 @@ namespace {
 
 struct AudioMeasured {
   std::string model, device;
+  std::vector<std::string> passed_over;
   int threads = 0;
   double audio_s = 0, load_ms = 0;
   int64_t peak_bytes = 0;
@@ -25,6 +26,7 @@ AudioMeasured measure(World& world, const ModelOptions& model, const AudioBench&
   const std::shared_ptr<Transcriber> transcriber = world.speech.load(resolve_model(one.path), one.engine);
   AudioMeasured m;
   m.model = transcriber->info().path, m.device = transcriber->info().device;
+  m.passed_over = transcriber->info().passed_over;
   m.threads = transcriber->info().threads;
   TranscribeOptions options;
   options.language = bench.language, options.beam = bench.beam;
@@ -46,6 +48,7 @@ nlohmann::ordered_json to_json(const AudioMeasured& m, int beam) {
   nlohmann::ordered_json json;
   json["model"] = m.model;
   json["device"] = m.device;
+  json["passed_over"] = m.passed_over;
   json["threads"] = m.threads;
   json["beam"] = beam;
   json["audio_s"] = m.audio_s;

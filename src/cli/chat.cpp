@@ -78,7 +78,7 @@ class Conversation {
       const Generation result =
           answer(world_, *session_, prompt(), options_, flags_.json ? Streaming::nothing : Streaming::text);
       messages_.push_back({"assistant", result.text});
-      world_.out.line(flags_.json ? to_json(result, options_) : "");
+      world_.out.line(flags_.json ? to_json(result, options_, engine_->info()) : "");
       return report(result, options_);
     } catch (...) {
       messages_.pop_back();

@@ -50,7 +50,7 @@ int Generate::run(World& world) const {
   const std::unique_ptr<Session> session = engine->session();
   const Streaming streaming = json ? Streaming::nothing : emit_tokens ? Streaming::tokens : Streaming::text;
   const Generation result = answer(world, *session, ids, options, streaming);
-  if (json) world.out.line(to_json(result, options));
+  if (json) world.out.line(to_json(result, options, engine->info()));
   if (streaming == Streaming::text) world.out.write("\n");
   return report(result, options);
 }

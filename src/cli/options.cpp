@@ -92,8 +92,7 @@ std::shared_ptr<Engine> ModelOptions::load(World& world) const {
   check();
   std::shared_ptr<Engine> loaded = world.load(resolve_model(path), engine);
   const ModelInfo& info = loaded->info();
-  log_verbose("device {}{}, precision {}, cache {}, context {}", info.device,
-              engine.device == "auto" ? " (chosen by auto)" : "", info.precision, info.kv, info.context);
+  log_verbose("device {}, precision {}, cache {}, context {}", info.device, info.precision, info.kv, info.context);
   return loaded;
 }
 

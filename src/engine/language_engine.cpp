@@ -8,6 +8,7 @@
 #include "base/checked.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "engine/auto_device.hpp"
 #include "engine/model_setup.hpp"
 #include "engine/render.hpp"
 #include "engine/session.hpp"
@@ -16,10 +17,8 @@
 
 namespace consonant {
 
-LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& options)
-    : LanguageEngine(path, options, open_target(options.device)) {}
-
-LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& options, Target target)
+LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& options, Target target,
+                               std::vector<std::string> passed_over)
     : options_(options), file_(open_for(path, options)), target_(std::move(target)) {
   const auto start = Clock::now();
   weights_.emplace(file_);
@@ -36,6 +35,7 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
   info_ = describe_model(path, file_, *weights_, options, runner, runner_->weight_bytes());
   info_.layers = model_->layers, info_.width = model_->width, info_.vocabulary = model_->vocabulary;
   info_.context = runner_->context();
+  info_.passed_over = std::move(passed_over);
   load_seconds_ = seconds_since(start);
   log_verbose("{}: {} {}, {} layers, {} parameters, on {} with {} threads, loaded in {:.0f} ms", path, info_.format,
               info_.architecture, info_.layers, info_.parameters, info_.device, info_.threads, load_seconds_ * 1e3);
@@ -133,7 +133,9 @@ LanguageEngine& language_engine(Engine& engine) {
 }
 
 std::shared_ptr<Engine> Engine::load(const std::string& path, const EngineOptions& options) {
-  return std::make_shared<LanguageEngine>(path, options);
+  return load_on(options.device, [&](const Target& target, const std::vector<std::string>& passed_over) {
+    return std::make_shared<LanguageEngine>(path, options, target, passed_over);
+  });
 }
 
 int exit_code(const std::exception& error) {

@@ -15,9 +15,9 @@ namespace consonant {
 // The engine of a language model. Behind the public Engine there is always one of these.
 class LanguageEngine final : public Engine, public std::enable_shared_from_this<LanguageEngine> {
  public:
-  LanguageEngine(const std::string& path, const EngineOptions& options);
-  // On a device that is open already: of several models, or with other kernels than its own.
-  LanguageEngine(const std::string& path, const EngineOptions& options, Target target);
+  // On an open device, whatever `options.device` says; `passed_over` as ModelInfo has it.
+  LanguageEngine(const std::string& path, const EngineOptions& options, Target target,
+                 std::vector<std::string> passed_over = {});
 
   const ModelInfo& info() const override { return info_; }
   double load_seconds() const override { return load_seconds_; }

@@ -26,10 +26,16 @@ DType parse_kv(const EngineOptions& options) {
 }  // namespace
 
 Target open_target(const std::string& device) {
-  const DeviceName name = parse_device_name(device == "auto" ? "cpu" : device);
+  const DeviceName name = parse_device_name(device);
   if (!is_accelerator(name.kind)) return name.kind;
   const Backend& backend = find_backend(name.kind);
   return {backend.open(name.index), backend.kernels()};
+}
+
+std::string device_text(const Target& target) {
+  const Accelerator* a = target.accelerator.get();
+  return a ? fmt::format("{}:{} ({})", name(target.kind), a->info().index, a->info().name)
+           : std::string(name(target.kind));
 }
 
 void check_device_name(const std::string& device) {
@@ -96,9 +102,7 @@ ModelInfo describe_model(const std::string& path, const ModelFile& file, const W
   info.name = file.meta->string("general.name", "");
   info.path = path;
   info.format = file.format;
-  info.device = name(runner.device.kind);
-  if (const Accelerator* a = runner.device.accelerator.get())
-    info.device = fmt::format("{}:{} ({})", info.device, a->info().index, a->info().name);
+  info.device = device_text(runner.device);
   info.precision = options.precision;
   info.kv = name(runner.kv);
   for (const StoredTensor* tensor : weights.used()) info.parameters += element_count(tensor->sizes);

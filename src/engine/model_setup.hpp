@@ -7,14 +7,18 @@
 #include "consonant/engine.hpp"
 #include "engine/runner.hpp"
 #include "formats/model_file.hpp"
+#include "runtime/backends.hpp"
 
 namespace consonant {
 
 // What loading a model of any kind begins and ends with.
 
-// The device that `--device` names, opened. Wrong usage for a name that means nothing, Exit::device for a device that
-// this machine hasn't or can't use.
+// The device that `--device` names, opened; auto: see engine/auto_device.hpp. Wrong usage for a name that means
+// nothing, Exit::device for a device that this machine hasn't or can't use.
 Target open_target(const std::string& device);
+
+// "cpu", "cuda:0 (NVIDIA H200)".
+std::string device_text(const Target& target);
 
 // From now on a wait for an accelerator may take as long as the caller's deadline (0: none), a minute at most.
 void bound_waits(const Target& target, double deadline);

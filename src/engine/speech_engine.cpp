@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "engine/auto_device.hpp"
 #include "engine/model_setup.hpp"
 #include "engine/stop_reason.hpp"
 #include "formats/sha256.hpp"
@@ -81,7 +82,9 @@ int most_sequences(int width) { return 2 * width + 1; }
 
 }  // namespace
 
-SpeechEngine::SpeechEngine(const std::string& path, const EngineOptions& options) : file_(open_for(path, options)) {
+SpeechEngine::SpeechEngine(const std::string& path, const EngineOptions& options, const Target& target,
+                           std::vector<std::string> passed_over)
+    : file_(open_for(path, options)) {
   const auto start = Clock::now();
   if (options.context != 0)
     bad_usage("a context of {} tokens: a speech model's windows have their own", options.context);
@@ -96,7 +99,7 @@ SpeechEngine::SpeechEngine(const std::string& path, const EngineOptions& options
   tokenizer_ = Tokenizer::load(*file_.meta);
   vocabulary_ = whisper_vocabulary(*file_.meta);
 
-  RunnerOptions runner = runner_options_of(options, open_target(options.device));
+  RunnerOptions runner = runner_options_of(options, target);
   runner.sequences = most_sequences(5);
   const auto sources = sources_of(file_, *weights_);
   check_memory(file_, runner.device, WhisperRunner::bytes_needed(*model_, sources, runner, 1),
@@ -106,6 +109,7 @@ SpeechEngine::SpeechEngine(const std::string& path, const EngineOptions& options
   info_ = describe_model(path, file_, *weights_, options, runner, runner_->weight_bytes());
   info_.layers = model_->layers, info_.width = model_->width, info_.vocabulary = model_->vocabulary;
   info_.context = model_->context;
+  info_.passed_over = std::move(passed_over);
   load_seconds_ = seconds_since(start);
   log_verbose("{}: {} {}, {} parameters, on {} with {} threads, loaded in {:.0f} ms", path, info_.format,
               info_.architecture, info_.parameters, info_.device, info_.threads, load_seconds_ * 1e3);
@@ -180,7 +184,9 @@ std::vector<int32_t> SpeechEngine::greedy_tokens(int window, const TranscribeOpt
 }
 
 std::shared_ptr<Transcriber> Transcriber::load(const std::string& path, const EngineOptions& options) {
-  return std::make_shared<SpeechEngine>(path, options);
+  return load_on(options.device, [&](const Target& target, const std::vector<std::string>& passed_over) {
+    return std::make_shared<SpeechEngine>(path, options, target, passed_over);
+  });
 }
 
 std::string format_transcript(const Transcript& transcript, std::string_view format, const SubtitleOptions& subtitles) {

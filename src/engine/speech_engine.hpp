@@ -18,7 +18,9 @@ namespace consonant {
 // The Transcriber of a Whisper model.
 class SpeechEngine final : public Transcriber {
  public:
-  SpeechEngine(const std::string& path, const EngineOptions& options);
+  // On an open device, whatever `options.device` says; `passed_over` as ModelInfo has it.
+  SpeechEngine(const std::string& path, const EngineOptions& options, const Target& target,
+               std::vector<std::string> passed_over = {});
 
   const ModelInfo& info() const override { return info_; }
   bool multilingual() const override { return vocabulary_.multilingual; }
