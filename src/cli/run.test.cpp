@@ -73,7 +73,6 @@ class Cli : public testing::Test {
       return r;
     };
     world.bandwidth = [](int) { return 5000.0; };
-    world.placement = [](Engine&) { return Placement{{{"linear", 7}, {"add", 2}}, 1000, 10, 50}; };
     world.record = [this](Engine&, const RecordOptions& options, const std::string& path) {
       recorded = options;
       recorded_path = path;
@@ -521,15 +520,6 @@ TEST_F(Cli, VerifyOpsExitsSevenIfAKernelIsWrong) {
                               {"tolerance", 2e-7},
                               {"faults", Json::array()}}));
   EXPECT_EQ(json.at(1).at("faults"), Json({"17 tokens: differs"}));
-}
-
-TEST_F(Cli, DoctorCountsWhatAModelNeeds) {
-  EXPECT_EQ(run({"doctor"}), 0);
-  EXPECT_THAT(text, HasSubstr("cpu"));
-  EXPECT_EQ(run({"doctor", "-m", "m"}), 0);
-  EXPECT_THAT(text, HasSubstr("linear x7"));
-  EXPECT_EQ(run({"doctor", "-m", "m", "--json"}), 0);
-  EXPECT_EQ(Json::parse(text).at("model").at("needed_bytes"), 1000 + 10 * 200 + 50);
 }
 
 TEST_F(Cli, AFullDiskIsAFailure) {

@@ -29,7 +29,7 @@ struct Speech {
   std::function<bool(const std::string&)> holds_speech = [](const std::string& path) {  // whether `load` takes it
     return open_model(path).meta->string("general.architecture", "") == "whisper";
   };
-  std::function<Placement(Transcriber&)> placement = [](Transcriber& t) { return placement_of(t); };
+  std::function<Placement(const std::string&, const EngineOptions&)> plan = plan_speech;
   std::function<void(Transcriber&, AudioInput&, const SpeechRecordOptions&, const std::string&)> record =
       [](auto& transcriber, auto& audio, const auto& options, const auto& path) {
         consonant::record(transcriber, audio, options, path);
@@ -48,7 +48,8 @@ struct World {
   std::function<std::shared_ptr<Engine>(const std::string&, const EngineOptions&)> load = Engine::load;
   std::function<BenchResult(Engine&, const BenchOptions&)> bench = run_bench;
   std::function<double(int)> bandwidth = measure_bandwidth;
-  std::function<Placement(Engine&)> placement = [](Engine& e) { return placement_of(e); };
+  std::function<Placement(const std::string&, const EngineOptions&)> plan = plan_language;
+  std::function<std::vector<BackendEntry>()> accelerators = list_accelerators;
   std::function<void(Engine&, const RecordOptions&, const std::string&)> record =
       [](auto& engine, const auto& options, const auto& path) { consonant::record(engine, options, path); };
   std::function<Agreement(Engine&, Engine&, const std::vector<int32_t>&)> prove =

@@ -29,7 +29,7 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
 
   const RunnerOptions runner = runner_options();
   const auto sources = sources_of(file_, *weights_);
-  check_memory(runner, sources);
+  check_memory(file_, options_, *model_, sources, runner);
   runner_ = std::make_unique<Runner>(*model_, sources, runner);
 
   info_ = describe_model(path, file_, *weights_, options, runner, runner_->weight_bytes());
@@ -41,38 +41,61 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
               info_.architecture, info_.layers, info_.parameters, info_.device, info_.threads, load_seconds_ * 1e3);
 }
 
-RunnerOptions LanguageEngine::runner_options() const {
-  RunnerOptions runner = runner_options_of(options_, target_);
-  runner.context = options_.context > 0 ? options_.context : context_that_fits(runner);
-  if (options_.context > model_->context)
-    log_warning("a context of {} tokens, but the model was trained for {}", options_.context, model_->context);
-  return runner;
-}
+namespace {
 
 // The model's own context, or on an accelerator, where a cache is taken at once, what nine tenths of its free memory
 // hold.
-int64_t LanguageEngine::context_that_fits(const RunnerOptions& options) const {
-  if (!target_.accelerator) return model_->context;
-  const int64_t free = target_.accelerator->free_bytes() / 10 * 9 -
-                       WeightStore::bytes_needed(sources_of(file_, *weights_), target_.kind);
-  const int64_t page = PagedCache::bytes(model_->kv, options.kv, kv_page, 1);
-  return std::clamp<int64_t>(free / std::max<int64_t>(page, 1), 1, ceil_div(model_->context, kv_page)) * kv_page;
+int64_t context_that_fits(RunnerOptions options, const LanguageModel& model, const std::vector<WeightSource>& sources) {
+  Accelerator* const accelerator = options.device.accelerator.get();
+  if (!accelerator) return model.context;
+  const int64_t page = std::max<int64_t>(CacheLayout{CacheRole::self, model.kv, options.kv, kv_page, 1}.bytes(), 1);
+  const int64_t free = accelerator->free_bytes() / 10 * 9 - WeightStore::bytes_needed(sources, options.device.kind);
+  const auto holds = [&](int64_t bytes) {
+    return std::clamp<int64_t>(bytes / page, 1, ceil_div(model.context, kv_page)) * kv_page;
+  };
+  options.context = holds(free);  // a shorter one has no larger arena
+  return holds(free - Runner::needs(model, sources, options).arena);
 }
 
-void LanguageEngine::check_memory(const RunnerOptions& options, const std::vector<WeightSource>& sources) const {
-  RunnerOptions counted = options;
-  // The model's own context is an upper bound, not a wish: its cache is committed as it fills.
-  if (options_.context == 0 && !target_.accelerator) counted.context = std::min<int64_t>(model_->context, kv_page);
-  consonant::check_memory(
-      file_, target_, Runner::bytes_needed(*model_, sources, counted),
-      options_.context > 0 ? "try a smaller --context" : "try a smaller model or a more compact quantisation");
+}  // namespace
+
+RunnerOptions runner_options_for(const EngineOptions& options, const Target& target, const LanguageModel& model,
+                                 const std::vector<WeightSource>& sources) {
+  RunnerOptions runner = runner_options_of(options, target);
+  runner.context = options.context > 0 ? options.context : context_that_fits(runner, model, sources);
+  if (options.context > model.context)
+    log_warning("a context of {} tokens, but the model was trained for {}", options.context, model.context);
+  return runner;
+}
+
+// The model's own context is an upper bound, not a wish: its cache is committed as it fills.
+int64_t counted_context(const EngineOptions& options, const LanguageModel& model, const RunnerOptions& runner) {
+  return options.context == 0 && !runner.device.accelerator ? std::min<int64_t>(model.context, kv_page)
+                                                            : runner.context;
+}
+
+void check_memory(const ModelFile& file, const EngineOptions& options, const LanguageModel& model,
+                  const std::vector<WeightSource>& sources, const RunnerOptions& runner) {
+  RunnerOptions counted = runner;
+  counted.context = counted_context(options, model, runner);
+  const std::string advice =
+      options.context > 0 ? "try a smaller --context" : "try a smaller model or a more compact quantisation";
+  // A cache that can't be is refused before anything is planned with it.
+  const CacheLayout cache{CacheRole::self, model.kv, counted.kv, counted.context, counted.sequences};
+  check_memory(file, runner.device, checked_add(WeightStore::bytes_needed(sources, runner.device.kind), cache.bytes()),
+               advice);
+  check_memory(file, runner.device, Runner::needs(model, sources, counted).bytes(), advice);
+}
+
+RunnerOptions LanguageEngine::runner_options() const {
+  return runner_options_for(options_, target_, *model_, sources_of(file_, *weights_));
 }
 
 std::unique_ptr<Runner> LanguageEngine::make_runner(int threads, int sequences) const {
   RunnerOptions runner = runner_options();
   runner.threads = threads, runner.sequences = sequences;
   const auto sources = sources_of(file_, *weights_);
-  check_memory(runner, sources);
+  check_memory(file_, options_, *model_, sources, runner);
   return std::make_unique<Runner>(*model_, sources, runner);
 }
 

@@ -37,8 +37,6 @@ class LanguageEngine final : public Engine, public std::enable_shared_from_this<
 
  private:
   RunnerOptions runner_options() const;
-  int64_t context_that_fits(const RunnerOptions& options) const;
-  void check_memory(const RunnerOptions& options, const std::vector<WeightSource>& sources) const;
 
   EngineOptions options_;
   ModelFile file_;
@@ -50,6 +48,15 @@ class LanguageEngine final : public Engine, public std::enable_shared_from_this<
   ModelInfo info_;
   double load_seconds_ = 0;
 };
+
+// What an engine runs a model with, which says nothing yet of its memory.
+RunnerOptions runner_options_for(const EngineOptions& options, const Target& target, const LanguageModel& model,
+                                 const std::vector<WeightSource>& sources);
+// The positions whose cache has to be there from the start.
+int64_t counted_context(const EngineOptions& options, const LanguageModel& model, const RunnerOptions& runner);
+// Exit::memory, before anything is loaded, for what an engine's runner couldn't hold.
+void check_memory(const ModelFile& file, const EngineOptions& options, const LanguageModel& model,
+                  const std::vector<WeightSource>& sources, const RunnerOptions& runner);
 
 // The engine behind the public interface; wrong usage if it is of another kind.
 LanguageEngine& language_engine(Engine& engine);

@@ -90,9 +90,10 @@ int64_t available_memory(const Target& target) {
 void check_memory(const ModelFile& file, const Target& target, int64_t needed, const std::string& advice) {
   const int64_t available = available_memory(target);
   if (available >= 0 && needed > available)
-    throw_error(Exit::memory, "{} needs {} for weights and cache{}, but {} are available; {}", file.meta->source,
-                megabytes(needed), target.accelerator ? " on " + target.accelerator->info().name : std::string(),
-                megabytes(available), advice);
+    throw_error(Exit::memory, "{} needs {} for weights, cache and a step{}, but {} are available; {}",
+                file.meta->source, megabytes(needed),
+                target.accelerator ? " on " + target.accelerator->info().name : std::string(), megabytes(available),
+                advice);
 }
 
 ModelInfo describe_model(const std::string& path, const ModelFile& file, const Weights& weights,

@@ -9,40 +9,57 @@
 
 namespace consonant {
 
-namespace {
+int64_t CacheLayout::pages_per_sequence() const { return ceil_div(positions, kv_page); }
 
-int64_t page_count(int64_t positions, int sequences) { return checked_mul(ceil_div(positions, kv_page), sequences); }
+int64_t CacheLayout::pages() const { return checked_mul(pages_per_sequence(), sequences); }
 
-}  // namespace
-
-PagedCache::PagedCache(CacheRole role, std::vector<KvShape> layers, DType type, int64_t positions, int sequences,
-                       Accelerator* accelerator)
-    : role_(role), layers_(std::move(layers)), type_(type), pages_per_sequence_(ceil_div(positions, kv_page)) {
-  const int64_t pages = page_count(positions, sequences);
-  if (pages > (int64_t{1} << 30)) bad_usage("a context of {} tokens for {} sequences", positions, sequences);
-  for (const KvShape& kv : layers_) {
-    keys_.emplace_back(checked_mul(pages, kv_page_bytes(type, kv.heads, kv.key_dim)), accelerator);
-    values_.emplace_back(checked_mul(pages, kv_page_bytes(type, kv.heads, kv.value_dim)), accelerator);
-  }
-  users_.resize(static_cast<size_t>(pages));
-  for (int64_t page = pages - 1; page >= 0; --page) free_.push_back(static_cast<int32_t>(page));
-  sequences_.resize(static_cast<size_t>(sequences));
-}
-
-int64_t PagedCache::bytes(const std::vector<KvShape>& layers, DType type, int64_t positions, int sequences) {
-  const int64_t pages = page_count(positions, sequences);
+int64_t CacheLayout::bytes() const {
   int64_t bytes = 0;
   for (const KvShape& kv : layers)
-    bytes = checked_add(bytes, checked_mul(pages, kv_page_bytes(type, kv.heads, kv.key_dim) +
-                                                      kv_page_bytes(type, kv.heads, kv.value_dim)));
+    bytes = checked_add(bytes, checked_mul(pages(), kv_page_bytes(type, kv.heads, kv.key_dim) +
+                                                        kv_page_bytes(type, kv.heads, kv.value_dim)));
   return bytes;
 }
 
-int64_t PagedCache::bytes_per_position() const {
+int64_t CacheLayout::bytes_per_position() const {
   int64_t bytes = 0;
-  for (const KvShape& kv : layers_)
-    bytes += kv_page_bytes(type_, kv.heads, kv.key_dim) + kv_page_bytes(type_, kv.heads, kv.value_dim);
+  for (const KvShape& kv : layers)
+    bytes += kv_page_bytes(type, kv.heads, kv.key_dim) + kv_page_bytes(type, kv.heads, kv.value_dim);
   return bytes / kv_page;
+}
+
+Shape CacheLayout::shape(size_t layer, StateKind kind) const {
+  const KvShape& kv = layers[layer];
+  return kind == StateKind::keys ? Shape{pages(), kv.heads, kv.key_dim, kv_page}
+                                 : Shape{pages(), kv.heads, kv_page, kv.value_dim};
+}
+
+std::vector<KvState> CacheLayout::states() const {
+  std::vector<KvState> states;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const auto of = [&](StateKind kind) { return state({kind, static_cast<int>(i), role}, type, shape(i, kind)); };
+    states.push_back({of(StateKind::keys), of(StateKind::values)});
+  }
+  return states;
+}
+
+View CacheLayout::view(const StateAttr& state) const {
+  const Output out = dense(type, shape(static_cast<size_t>(state.layer), state.kind));
+  return {nullptr, out.type, out.shape, out.strides, Layout::plain};
+}
+
+PagedCache::PagedCache(CacheLayout layout, Accelerator* accelerator)
+    : layout_(std::move(layout)), pages_per_sequence_(layout_.pages_per_sequence()) {
+  const int64_t pages = layout_.pages();
+  if (pages > (int64_t{1} << 30))
+    bad_usage("a context of {} tokens for {} sequences", layout_.positions, layout_.sequences);
+  for (const KvShape& kv : layout_.layers) {
+    keys_.emplace_back(checked_mul(pages, kv_page_bytes(layout_.type, kv.heads, kv.key_dim)), accelerator);
+    values_.emplace_back(checked_mul(pages, kv_page_bytes(layout_.type, kv.heads, kv.value_dim)), accelerator);
+  }
+  users_.resize(static_cast<size_t>(pages));
+  for (int64_t page = pages - 1; page >= 0; --page) free_.push_back(static_cast<int32_t>(page));
+  sequences_.resize(static_cast<size_t>(layout_.sequences));
 }
 
 int PagedCache::open() {
@@ -116,32 +133,17 @@ void PagedCache::copy_page(int32_t from, int32_t to) {
     else
       std::copy_n(buffer.data() + from * bytes, bytes, buffer.data() + to * bytes);
   };
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    copy(keys_[i], kv_page_bytes(type_, layers_[i].heads, layers_[i].key_dim));
-    copy(values_[i], kv_page_bytes(type_, layers_[i].heads, layers_[i].value_dim));
+  for (size_t i = 0; i < layout_.layers.size(); ++i) {
+    copy(keys_[i], kv_page_bytes(layout_.type, layout_.layers[i].heads, layout_.layers[i].key_dim));
+    copy(values_[i], kv_page_bytes(layout_.type, layout_.layers[i].heads, layout_.layers[i].value_dim));
   }
-}
-
-Shape PagedCache::shape(size_t layer, StateKind kind) const {
-  const KvShape& kv = layers_[layer];
-  return kind == StateKind::keys ? Shape{pages(), kv.heads, kv.key_dim, kv_page}
-                                 : Shape{pages(), kv.heads, kv_page, kv.value_dim};
-}
-
-std::vector<KvState> PagedCache::states() const {
-  std::vector<KvState> states;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const auto of = [&](StateKind kind) { return state({kind, static_cast<int>(i), role_}, type_, shape(i, kind)); };
-    states.push_back({of(StateKind::keys), of(StateKind::values)});
-  }
-  return states;
 }
 
 View PagedCache::view(const StateAttr& state) const {
   const auto layer = static_cast<size_t>(state.layer);
-  const Buffer& buffer = state.kind == StateKind::keys ? keys_[layer] : values_[layer];
-  const Output out = dense(type_, shape(layer, state.kind));
-  return {buffer.data(), out.type, out.shape, out.strides, Layout::plain};
+  View view = layout_.view(state);
+  view.data = (state.kind == StateKind::keys ? keys_[layer] : values_[layer]).data();
+  return view;
 }
 
 }  // namespace consonant

@@ -11,15 +11,34 @@
 
 namespace consonant {
 
+// The sizes of a paged cache, all that a plan needs to know of it.
+struct CacheLayout {
+  CacheRole role;
+  std::vector<KvShape> layers;
+  DType type;
+  int64_t positions;  // of a sequence
+  int sequences;
+
+  int64_t pages_per_sequence() const;
+  int64_t pages() const;
+  int64_t bytes() const;
+  int64_t bytes_per_position() const;
+  // The cache as values of a graph, and as views without data.
+  std::vector<KvState> states() const;
+  View view(const StateAttr& state) const;
+
+ private:
+  Shape shape(size_t layer, StateKind kind) const;
+};
+
 // Keys and values of all layers in pages of `kv_page` positions, and the sequences that hold them. A page may belong to
 // several sequences that were forked from one; the one that writes to it gets a copy first.
 class PagedCache {
  public:
   // Room for `sequences` of up to `positions` each; memory is committed as it fills.
   // On an accelerator, which must outlive the cache, all of it is taken at once.
-  PagedCache(CacheRole role, std::vector<KvShape> layers, DType type, int64_t positions, int sequences,
-             Accelerator* accelerator = nullptr);
-  static int64_t bytes(const std::vector<KvShape>& layers, DType type, int64_t positions, int sequences);
+  explicit PagedCache(CacheLayout layout, Accelerator* accelerator = nullptr);
+  const CacheLayout& layout() const { return layout_; }
 
   int open();  // a new, empty sequence; an error if all are taken
   void close(int sequence);
@@ -35,13 +54,10 @@ class PagedCache {
   void write_pages(int sequence, std::span<int32_t> row) const;
   int64_t pages_of(int sequence) const { return static_cast<int64_t>(at(sequence).pages.size()); }
   int64_t pages_per_sequence() const { return pages_per_sequence_; }
-  int64_t pages() const { return static_cast<int64_t>(users_.size()); }
   int sequences() const { return static_cast<int>(sequences_.size()); }
 
-  // The caches as values of a graph, and where a device finds them.
-  std::vector<KvState> states() const;
+  // Where a device finds a layer's keys or values.
   View view(const StateAttr& state) const;
-  int64_t bytes_per_position() const;
 
  private:
   struct Sequence {
@@ -51,14 +67,11 @@ class PagedCache {
   };
 
   const Sequence& at(int sequence) const { return sequences_[static_cast<size_t>(sequence)]; }
-  Shape shape(size_t layer, StateKind kind) const;
   int32_t take_page();
   void drop_page(int32_t page);
   void copy_page(int32_t from, int32_t to);
 
-  CacheRole role_;
-  std::vector<KvShape> layers_;
-  DType type_;
+  CacheLayout layout_;
   int64_t pages_per_sequence_;
   std::vector<Buffer> keys_, values_;  // a layer each
   std::vector<int> users_;             // of a page: sequences that hold it

@@ -26,30 +26,64 @@ Runner::Runner(const LanguageModel& model, const std::vector<WeightSource>& weig
       context_(context_of(model, options)),
       pool_(std::make_unique<ThreadPool>(options.threads)),
       weights_(weights, options.device, *pool_),
-      cache_(CacheRole::self, model.kv, options.kv, context_, options.sequences, options.device.accelerator.get()) {
-  // What the device can't run at the largest size that a run may reach, it refuses before anything begins.
-  if (!options_.device.accelerator) return;
-  plan_for({most_tokens, most_tokens, cache_.pages_per_sequence()});
-  if (draws_on_device())
-    plan_for({most_tokens, bucket(options_.sequences), cache_.pages_per_sequence(), DrawInputs::most_slots});
+      cache_(layout_of(model, options), options.device.accelerator.get()) {
+  // What the device can't run at the largest sizes that a run may reach, it refuses before anything begins.
+  if (Accelerator* accelerator = options_.device.accelerator.get()) {
+    plan_for({most_tokens, most_tokens, cache_.pages_per_sequence()});
+    arena_ = std::make_shared<Buffer>(setting().largest_arena(&cache_), accelerator);
+  }
 }
 
-int64_t Runner::bytes_needed(const LanguageModel& model, const std::vector<WeightSource>& weights,
-                             const RunnerOptions& options) {
-  return checked_add(WeightStore::bytes_needed(weights, options.device.kind),
-                     PagedCache::bytes(model.kv, options.kv, context_of(model, options), options.sequences));
+CacheLayout Runner::layout_of(const LanguageModel& model, const RunnerOptions& options) {
+  return {CacheRole::self, model.kv, options.kv, context_of(model, options), options.sequences};
 }
 
-std::vector<Tensor> Runner::build(const Capacity& capacity) const {
+int64_t Runner::Needs::bytes() const { return checked_add(checked_add(weights, cache), arena); }
+
+Runner::Needs Runner::needs(const LanguageModel& model, const std::vector<WeightSource>& weights,
+                            const RunnerOptions& options) {
+  const CacheLayout cache = layout_of(model, options);
+  const WeightStore planned = WeightStore::planned(weights, options.device.kind);
+  return {planned.bytes(), cache.bytes(), Setting{model, options, cache, planned}.largest_arena(nullptr)};
+}
+
+Plan Runner::plan_unloaded(const LanguageModel& model, const std::vector<WeightSource>& weights,
+                           const RunnerOptions& options) {
+  const CacheLayout cache = layout_of(model, options);
+  const WeightStore planned = WeightStore::planned(weights, options.device.kind);
+  const Setting setting{model, options, cache, planned};
+  const int64_t pages = cache.pages_per_sequence();
+  if (options.device.accelerator) setting.plan({most_tokens, most_tokens, pages}, nullptr, {});
+  return setting.plan({1, 1, pages, setting.draws_on_device() ? DrawInputs::least_slots : 0}, nullptr, {});
+}
+
+// Of the steps that a generation is made of, each of whose pieces wants one row.
+int64_t Runner::Setting::largest_arena(const PagedCache* states) const {
+  int64_t most = 0;
+  const int64_t wanted = bucket(options.sequences), pages = cache.pages_per_sequence();
+  const auto count = [&](const Capacity& capacity) { most = std::max(most, plan(capacity, states, {}).arena_bytes); };
+  if (!options.device.accelerator) {
+    count({most_tokens, wanted, pages});
+    return most;
+  }
+  // Fewer tokens may need more: attention splits the texts of few tokens into more parts.
+  for (const int64_t tokens : {int64_t{1}, int64_t{8}, int64_t{64}, most_tokens}) {
+    count({tokens, std::min(tokens, wanted), pages});
+    if (draws_on_device()) count({tokens, std::min(tokens, wanted), pages, DrawInputs::most_slots});
+  }
+  return most;
+}
+
+std::vector<Tensor> Runner::Setting::build(const Capacity& capacity) const {
   Inputs s;
   s.tokens = input("tokens", DType::i32, Shape({capacity.tokens}, Axis::token));
   s.pos = input("pos", DType::i32, Shape({capacity.tokens}, Axis::token));
   s.seq = input("seq", DType::i32, Shape({capacity.tokens}, Axis::token));
-  s.pages = input("pages", DType::i32, Shape{options_.sequences, capacity.pages});
+  s.pages = input("pages", DType::i32, Shape{options.sequences, capacity.pages});
   s.wanted = input("wanted", DType::i32, Shape({capacity.wanted}, Axis::wanted));
   s.mask = {s.pos, s.seq, s.pages, 0};
-  s.kv = cache_.states();
-  const Tensor logits = model_.logits(s);
+  s.kv = cache.states();
+  const Tensor logits = model.logits(s);
   std::vector<Tensor> outputs = {logits};
   if (capacity.slots > 0) {  // the logits stay, to say what is wrong with them if nothing can be drawn
     const auto [token, log_probability] = DrawInputs::sample_from(logits, capacity.wanted, capacity.slots);
@@ -57,6 +91,21 @@ std::vector<Tensor> Runner::build(const Capacity& capacity) const {
   }
   for (const KvState& kv : s.kv) outputs.insert(outputs.end(), {kv.keys, kv.values});
   return outputs;
+}
+
+Plan Runner::Setting::plan(const Capacity& capacity, const PagedCache* states,
+                           const std::vector<std::string>& taps) const {
+  PlanOptions plan;
+  plan.device = options.device;
+  plan.small_activations = options.small_activations;
+  plan.taps = taps;
+  plan.weights = &weights;
+  plan.states = [&](const StateAttr& state) { return states ? states->view(state) : cache.view(state); };
+  return make_plan(build(capacity), plan);
+}
+
+bool Runner::Setting::draws_on_device() const {
+  return options.device.accelerator != nullptr && model.vocabulary <= most_drawn_from;
 }
 
 // An accelerator's launches are sized by the pages that a sequence may have: as many as the longest one needs, in
@@ -68,19 +117,9 @@ Runner::Capacity Runner::capacity_for(int64_t tokens, int64_t wanted, int64_t pa
   return {bucket(tokens), bucket(wanted), options_.device.accelerator ? std::min(held, all) : all};
 }
 
-Plan Runner::plan_for(const Capacity& capacity) const {
-  PlanOptions options;
-  options.device = options_.device;
-  options.small_activations = options_.small_activations;
-  options.taps = watched_;
-  options.weights = &weights_;
-  options.states = [this](const StateAttr& state) { return cache_.view(state); };
-  return make_plan(build(capacity), options);
-}
-
 Program& Runner::program(const Capacity& capacity) {
   auto& program = programs_[capacity];
-  if (!program) program = std::make_unique<Program>(plan_for(capacity));
+  if (!program) program = std::make_unique<Program>(plan_for(capacity), arena_);
   return *program;
 }
 
@@ -104,10 +143,6 @@ void Runner::check(const Piece& piece) const {
 std::span<const float> Runner::evaluate(std::span<const Piece> pieces) {
   read(pieces, {}, {});
   return logits_;
-}
-
-bool Runner::draws_on_device() const {
-  return options_.device.accelerator != nullptr && model_.vocabulary <= most_drawn_from;
 }
 
 std::vector<Drawn> Runner::evaluate_and_draw(std::span<const Piece> pieces, std::span<const Draw> draws) {

@@ -56,7 +56,7 @@ class Runner {
   // that draw_from gives with the logits of `evaluate`, and so are the errors.
   std::vector<Drawn> evaluate_and_draw(std::span<const Piece> pieces, std::span<const Draw> draws);
   // Whether it does so without bringing the logits.
-  bool draws_on_device() const;
+  bool draws_on_device() const { return setting().draws_on_device(); }
 
   // From the next evaluate on, values of the nodes that match are kept.
   using TapRows = consonant::TapRows;
@@ -71,13 +71,23 @@ class Runner {
   void use_threads(int threads);
   int64_t context() const { return context_; }
   int64_t weight_bytes() const { return weights_.bytes(); }
-  int64_t kv_bytes_per_position() const { return cache_.bytes_per_position(); }
+  int64_t kv_bytes_per_position() const { return cache_.layout().bytes_per_position(); }
   const Plan& plan();                 // of a step of one token
   std::vector<Plan::Tap> all_taps();  // every node that could be watched
 
-  // What a runner with these options will need, before anything is loaded; the cache counts at `context` positions.
-  static int64_t bytes_needed(const LanguageModel& model, const std::vector<WeightSource>& weights,
-                              const RunnerOptions& options);
+  // What a runner with these options needs, before anything is loaded.
+  struct Needs {
+    int64_t weights = 0;
+    int64_t cache = 0;  // at options.context positions
+    int64_t arena = 0;  // values of the largest step of a generation
+    int64_t bytes() const;
+  };
+  static Needs needs(const LanguageModel& model, const std::vector<WeightSource>& weights,
+                     const RunnerOptions& options);
+  // The plan of a generation's step of one token, at the full context; nothing is loaded for it. Exit::device as
+  // make_plan throws it, for what a runner would refuse.
+  static Plan plan_unloaded(const LanguageModel& model, const std::vector<WeightSource>& weights,
+                            const RunnerOptions& options);
 
  private:
   // Capacities of a program: tokens, wanted rows, pages a sequence; and where it ends in a draw, not in logits, tokens
@@ -86,10 +96,23 @@ class Runner {
     int64_t tokens, wanted, pages, slots = 0;
     auto operator<=>(const Capacity&) const = default;
   };
+  // What a step is planned for.
+  struct Setting {
+    const LanguageModel& model;
+    const RunnerOptions& options;
+    const CacheLayout& cache;
+    const WeightStore& weights;
+
+    bool draws_on_device() const;
+    std::vector<Tensor> build(const Capacity& capacity) const;
+    Plan plan(const Capacity& capacity, const PagedCache* states, const std::vector<std::string>& taps) const;
+    int64_t largest_arena(const PagedCache* states) const;
+  };
+  static CacheLayout layout_of(const LanguageModel& model, const RunnerOptions& options);
+  Setting setting() const { return {model_, options_, cache_.layout(), weights_}; }
   Capacity capacity_for(int64_t tokens, int64_t wanted, int64_t pages) const;
-  Plan plan_for(const Capacity& capacity) const;
+  Plan plan_for(const Capacity& capacity) const { return setting().plan(capacity, &cache_, watched_); }
   Program& program(const Capacity& capacity);
-  std::vector<Tensor> build(const Capacity& capacity) const;
   void check(const Piece& piece) const;
   void read(std::span<const Piece> pieces, std::span<const Draw> draws, const DrawInputs& inputs);
   void step(const Batch& batch, const Capacity& capacity, std::span<const Draw> draws);
@@ -101,6 +124,7 @@ class Runner {
   std::unique_ptr<ThreadPool> pool_;
   WeightStore weights_;
   PagedCache cache_;
+  std::shared_ptr<Buffer> arena_;  // an accelerator's, of all programs that a generation runs
   std::map<Capacity, std::unique_ptr<Program>> programs_;
   std::vector<float> logits_;
   std::vector<Drawn> drawn_;

@@ -82,6 +82,12 @@ int most_sequences(int width) { return 2 * width + 1; }
 
 }  // namespace
 
+RunnerOptions speech_runner_options(const EngineOptions& options, const Target& target) {
+  RunnerOptions runner = runner_options_of(options, target);
+  runner.sequences = most_sequences(5);
+  return runner;
+}
+
 SpeechEngine::SpeechEngine(const std::string& path, const EngineOptions& options, const Target& target,
                            std::vector<std::string> passed_over)
     : file_(open_for(path, options)) {
@@ -99,10 +105,9 @@ SpeechEngine::SpeechEngine(const std::string& path, const EngineOptions& options
   tokenizer_ = Tokenizer::load(*file_.meta);
   vocabulary_ = whisper_vocabulary(*file_.meta);
 
-  RunnerOptions runner = runner_options_of(options, target);
-  runner.sequences = most_sequences(5);
+  const RunnerOptions runner = speech_runner_options(options, target);
   const auto sources = sources_of(file_, *weights_);
-  check_memory(file_, runner.device, WhisperRunner::bytes_needed(*model_, sources, runner, 1),
+  check_memory(file_, runner.device, WhisperRunner::needs(*model_, sources, runner, 1).bytes(),
                "try a smaller model or a more compact quantisation");
   runner_ = std::make_unique<WhisperRunner>(*model_, sources, runner, 1);
 

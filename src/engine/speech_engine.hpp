@@ -51,6 +51,9 @@ class SpeechEngine final : public Transcriber {
   std::atomic<bool> cancelled_ = false;
 };
 
+// What it runs a model with.
+RunnerOptions speech_runner_options(const EngineOptions& options, const Target& target);
+
 // The engine behind the public interface; wrong usage if it is of another kind.
 SpeechEngine& speech_engine(Transcriber& transcriber);
 

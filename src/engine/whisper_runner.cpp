@@ -27,9 +27,8 @@ WhisperRunner::WhisperRunner(const Whisper& model, const std::vector<WeightSourc
       options_(options),
       pool_(std::make_unique<ThreadPool>(options.threads)),
       weights_(weights, options.device, *pool_),
-      texts_(CacheRole::self, model.kv, options.kv, model.context, options.sequences, options.device.accelerator.get()),
-      windows_(CacheRole::cross, model.cross_kv, options.kv, model.positions, windows,
-               options.device.accelerator.get()),
+      texts_(texts_of(model, options), options.device.accelerator.get()),
+      windows_(windows_of(model, options, windows), options.device.accelerator.get()),
       window_of_(static_cast<size_t>(options.sequences), -1),
       index_(static_cast<size_t>(model.positions)),
       last_(index_.size(), static_cast<int32_t>(model.positions - 1)),
@@ -37,83 +36,129 @@ WhisperRunner::WhisperRunner(const Whisper& model, const std::vector<WeightSourc
       own_pages_(static_cast<size_t>(ceil_div(model.positions, kv_page))) {
   std::iota(index_.begin(), index_.end(), 0);
   std::iota(own_pages_.begin(), own_pages_.end(), 0);
+  take_arenas();
 }
 
-int64_t WhisperRunner::bytes_needed(const Whisper& model, const std::vector<WeightSource>& weights,
-                                    const RunnerOptions& options, int windows) {
-  const int64_t caches = checked_add(PagedCache::bytes(model.kv, options.kv, model.context, options.sequences),
-                                     PagedCache::bytes(model.cross_kv, options.kv, model.positions, windows));
-  return checked_add(WeightStore::bytes_needed(weights, options.device.kind), caches);
+CacheLayout WhisperRunner::texts_of(const Whisper& model, const RunnerOptions& options) {
+  return {CacheRole::self, model.kv, options.kv, model.context, options.sequences};
+}
+
+CacheLayout WhisperRunner::windows_of(const Whisper& model, const RunnerOptions& options, int windows) {
+  return {CacheRole::cross, model.cross_kv, options.kv, model.positions, windows};
+}
+
+// What the device can't run it refuses here, before anything begins.
+void WhisperRunner::take_arenas() {
+  Accelerator* const accelerator = options_.device.accelerator.get();
+  if (!accelerator) return;
+  encoder_arena_ = decoder_arena_ = nullptr;  // before the new ones are taken
+  const auto [encoder, decoder] = setting().arenas(this);
+  encoder_arena_ = std::make_shared<Buffer>(encoder, accelerator);
+  decoder_arena_ = std::make_shared<Buffer>(decoder, accelerator);
+}
+
+Runner::Needs WhisperRunner::needs(const Whisper& model, const std::vector<WeightSource>& weights,
+                                   const RunnerOptions& options, int windows) {
+  const CacheLayout texts = texts_of(model, options), seen = windows_of(model, options, windows);
+  const WeightStore planned = WeightStore::planned(weights, options.device.kind);
+  const auto [encoder, decoder] = Setting{model, options, texts, seen, planned}.arenas(nullptr);
+  return {planned.bytes(), checked_add(texts.bytes(), seen.bytes()), checked_add(encoder, decoder)};
+}
+
+std::pair<Plan, Plan> WhisperRunner::plan_unloaded(const Whisper& model, const std::vector<WeightSource>& weights,
+                                                   const RunnerOptions& options, int windows) {
+  const CacheLayout texts = texts_of(model, options), seen = windows_of(model, options, windows);
+  const WeightStore planned = WeightStore::planned(weights, options.device.kind);
+  const Setting setting{model, options, texts, seen, planned};
+  return {setting.plan({Kind::encoder, 0, 0}, nullptr, {}), setting.plan({Kind::decoder, 1, 1}, nullptr, {})};
+}
+
+// The prompts of all texts at once want a row or two each; word times want a row of every token of a text.
+std::pair<int64_t, int64_t> WhisperRunner::Setting::arenas(const WhisperRunner* states) const {
+  int64_t decoder = 0;
+  const auto count = [&](Kind kind, int64_t tokens, int64_t wanted) {
+    decoder = std::max(decoder, plan({kind, tokens, wanted}, states, {}).arena_bytes);
+  };
+  const int64_t wanted = bucket(2 * options.sequences), text = bucket(model.context);
+  for (const int64_t tokens : {int64_t{1}, int64_t{8}, int64_t{64}, most_tokens})
+    if (options.device.accelerator || tokens == most_tokens) count(Kind::decoder, tokens, std::min(tokens, wanted));
+  if (!model.alignment_heads.empty()) count(Kind::aligner, text, text);
+  return {plan({Kind::encoder, 0, 0}, states, {}).arena_bytes, decoder};
 }
 
 void WhisperRunner::make_room(int sequences, int windows) {
   if (sequences <= texts_.sequences() && windows <= windows_.sequences()) return;
   options_.sequences = std::max(sequences, texts_.sequences());
   windows = std::max(windows, windows_.sequences());
-  texts_ = PagedCache(CacheRole::self, model_.kv, options_.kv, model_.context, options_.sequences,
-                      options_.device.accelerator.get());
-  windows_ = PagedCache(CacheRole::cross, model_.cross_kv, options_.kv, model_.positions, windows,
-                        options_.device.accelerator.get());
+  texts_ = PagedCache(texts_of(model_, options_), options_.device.accelerator.get());
+  windows_ = PagedCache(windows_of(model_, options_, windows), options_.device.accelerator.get());
   window_of_.assign(static_cast<size_t>(options_.sequences), -1);
   forget_programs();  // they hold the places of the old caches
+  take_arenas();
 }
 
-std::vector<Tensor> WhisperRunner::build_encoder(bool features) const {
-  const int64_t positions = model_.positions;
+std::vector<Tensor> WhisperRunner::Setting::build_encoder(bool features) const {
+  const int64_t positions = model.positions;
   EncoderInputs s;
   s.index = input("index", DType::i32, {positions});
   const Tensor last = input("last", DType::i32, {positions}), zeros = input("zeros", DType::i32, {positions});
-  s.self = {last, zeros, input("own_pages", DType::i32, {1, static_cast<int64_t>(own_pages_.size())}), 0};
-  s.cross = {s.index, zeros, input("cross_pages", DType::i32, {1, windows_.pages_per_sequence()}), 0};
-  s.packed = options_.kv == DType::f32 ? DType::f32 : DType::f16;
-  s.cross_kv = windows_.states();
+  s.self = {last, zeros, input("own_pages", DType::i32, {1, ceil_div(positions, kv_page)}), 0};
+  s.cross = {s.index, zeros, input("cross_pages", DType::i32, {1, windows.pages_per_sequence()}), 0};
+  s.packed = options.kv == DType::f32 ? DType::f32 : DType::f16;
+  s.cross_kv = windows.states();
   std::vector<Tensor> outputs;
   if (features) {
-    outputs = {model_.encode_features(input("features", DType::f32, {2 * positions, model_.mels}), s)};
+    outputs = {model.encode_features(input("features", DType::f32, {2 * positions, model.mels}), s)};
   } else {
-    s.samples = input("samples", DType::f32, {model_.samples()});
+    s.samples = input("samples", DType::f32, {model.samples()});
     s.peak = input("peak", DType::f32, {1});
-    auto [encoded, peak] = model_.encode(s);
+    auto [encoded, peak] = model.encode(s);
     outputs = {encoded, peak};
   }
   for (const KvState& kv : s.cross_kv) outputs.insert(outputs.end(), {kv.keys, kv.values});
   return outputs;
 }
 
-std::vector<Tensor> WhisperRunner::build_decoder(int64_t tokens, int64_t wanted, bool align) const {
+std::vector<Tensor> WhisperRunner::Setting::build_decoder(int64_t tokens, int64_t wanted, bool align) const {
   Inputs s;
   s.tokens = per_token("tokens", tokens);
   s.pos = per_token("pos", tokens);
   s.seq = per_token("seq", tokens);
-  s.pages = input("pages", DType::i32, {options_.sequences, texts_.pages_per_sequence()});
+  s.pages = input("pages", DType::i32, {options.sequences, texts.pages_per_sequence()});
   s.wanted = input("wanted", DType::i32, Shape({wanted}, Axis::wanted));
   s.mask = {s.pos, s.seq, s.pages, 0};
-  s.kv = texts_.states();
+  s.kv = texts.states();
   s.cross = {per_token("cross_pos", tokens), per_token("window", tokens),
-             input("cross_pages", DType::i32, {windows_.sequences(), windows_.pages_per_sequence()}), 0};
-  s.cross_kv = windows_.states();
-  std::vector<Tensor> outputs = align ? model_.align(s) : std::vector<Tensor>{model_.logits(s)};
+             input("cross_pages", DType::i32, {windows.sequences, windows.pages_per_sequence()}), 0};
+  s.cross_kv = windows.states();
+  std::vector<Tensor> outputs = align ? model.align(s) : std::vector<Tensor>{model.logits(s)};
   for (const KvState& kv : s.kv) outputs.insert(outputs.end(), {kv.keys, kv.values});
   return outputs;
 }
 
+Plan WhisperRunner::Setting::plan(const Key& key, const WhisperRunner* states,
+                                  const std::vector<std::string>& taps) const {
+  const auto [kind, tokens, wanted] = key;
+  PlanOptions plan;
+  plan.device = options.device;
+  plan.small_activations = options.small_activations;
+  plan.taps = taps;
+  plan.weights = &weights;
+  plan.states = [&](const StateAttr& state) {
+    const bool own = state.cache == CacheRole::self;
+    return states ? (own ? states->texts_ : states->windows_).view(state) : (own ? texts : windows).view(state);
+  };
+  const bool encoder = kind == Kind::encoder || kind == Kind::features;
+  return make_plan(
+      encoder ? build_encoder(kind == Kind::features) : build_decoder(tokens, wanted, kind == Kind::aligner), plan);
+}
+
 Program& WhisperRunner::program(Kind kind, int64_t tokens, int64_t wanted) {
   const bool encoder = kind == Kind::encoder || kind == Kind::features;
-  const int64_t most_t = encoder ? 0 : bucket(tokens), most_w = encoder ? 0 : bucket(wanted);
-  auto& program = programs_[{kind, most_t, most_w}];
-  if (!program) {
-    PlanOptions options;
-    options.device = options_.device;
-    options.small_activations = options_.small_activations;
-    options.taps = watched_;
-    options.weights = &weights_;
-    options.states = [this](const StateAttr& state) {
-      return (state.cache == CacheRole::self ? texts_ : windows_).view(state);
-    };
-    auto outputs =
-        encoder ? build_encoder(kind == Kind::features) : build_decoder(most_t, most_w, kind == Kind::aligner);
-    program = std::make_unique<Program>(make_plan(std::move(outputs), options));
-  }
+  const Key key{kind, encoder ? 0 : bucket(tokens), encoder ? 0 : bucket(wanted)};
+  auto& program = programs_[key];
+  if (!program)
+    program = std::make_unique<Program>(setting().plan(key, this, watched_), encoder ? encoder_arena_ : decoder_arena_);
   return *program;
 }
 

@@ -24,8 +24,12 @@ class WhisperRunner final : public WindowModel {
   // `options.sequences` texts and `windows` windows may be open at once.
   WhisperRunner(const Whisper& model, const std::vector<WeightSource>& weights, const RunnerOptions& options,
                 int windows);
-  static int64_t bytes_needed(const Whisper& model, const std::vector<WeightSource>& weights,
-                              const RunnerOptions& options, int windows);
+  // What it needs, before anything is loaded.
+  static Runner::Needs needs(const Whisper& model, const std::vector<WeightSource>& weights,
+                             const RunnerOptions& options, int windows);
+  // The plans of its encoder and of its decoder's step of one token; nothing is loaded for them.
+  static std::pair<Plan, Plan> plan_unloaded(const Whisper& model, const std::vector<WeightSource>& weights,
+                                             const RunnerOptions& options, int windows);
 
   // Caches for at least so many texts and windows at once; none may be open.
   void make_room(int sequences, int windows);
@@ -53,7 +57,7 @@ class WhisperRunner final : public WindowModel {
   std::vector<Plan::Tap> planned_taps();  // of the encoder and of a decoder's step
   const Plan& encoder_plan() { return program(Kind::encoder).plan(); }
   const Plan& decoder_plan() { return program(Kind::decoder, 1, 1).plan(); }
-  int64_t text_bytes_per_position() const { return texts_.bytes_per_position(); }
+  int64_t text_bytes_per_position() const { return texts_.layout().bytes_per_position(); }
 
   const Whisper& model() const { return model_; }
   const Target& device() const { return options_.device; }
@@ -64,15 +68,30 @@ class WhisperRunner final : public WindowModel {
  private:
   enum class Kind { encoder, features, decoder, aligner };
   using Key = std::tuple<Kind, int64_t, int64_t>;  // and capacities: tokens, wanted
+  // What a step is planned for.
+  struct Setting {
+    const Whisper& model;
+    const RunnerOptions& options;
+    const CacheLayout &texts, &windows;
+    const WeightStore& weights;
+
+    std::vector<Tensor> build_encoder(bool features) const;
+    std::vector<Tensor> build_decoder(int64_t tokens, int64_t wanted, bool align) const;
+    Plan plan(const Key& key, const WhisperRunner* states, const std::vector<std::string>& taps) const;
+    // Of the encoder; and of the largest step of the decoder or for word times. They are in use at the same time.
+    std::pair<int64_t, int64_t> arenas(const WhisperRunner* states) const;
+  };
+  Setting setting() const { return {model_, options_, texts_.layout(), windows_.layout(), weights_}; }
+  static CacheLayout texts_of(const Whisper& model, const RunnerOptions& options);
+  static CacheLayout windows_of(const Whisper& model, const RunnerOptions& options, int windows);
 
   void forget_programs() {
     programs_.clear();
     encoder_ = nullptr;
   }
+  void take_arenas();
   void run(Program& program, const Batch& batch);
   Program& program(Kind kind, int64_t tokens = 0, int64_t wanted = 0);
-  std::vector<Tensor> build_encoder(bool features) const;
-  std::vector<Tensor> build_decoder(int64_t tokens, int64_t wanted, bool align) const;
   int run_encoder(Kind kind, std::span<const float> numbers, float& peak);
   Program& run_decoder(Kind kind, std::span<const Piece> pieces);
 
@@ -81,7 +100,8 @@ class WhisperRunner final : public WindowModel {
   std::unique_ptr<ThreadPool> pool_;
   WeightStore weights_;
   PagedCache texts_, windows_;
-  std::vector<int> window_of_;  // of a sequence
+  std::vector<int> window_of_;                             // of a sequence
+  std::shared_ptr<Buffer> encoder_arena_, decoder_arena_;  // of an accelerator
   std::map<Key, std::unique_ptr<Program>> programs_;
   std::vector<int32_t> index_, last_, zeros_, own_pages_;  // of the encoder
   const Program* encoder_ = nullptr;                       // that ran last

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -24,28 +25,31 @@ namespace {
 
 using Entry = const Backend* (*)();
 
-const Backend& load_plugin(DeviceKind kind) {
-  namespace fs = std::filesystem;
+namespace fs = std::filesystem;
+
+// Where it may lie, the likeliest first.
+std::vector<fs::path> plugin_places(DeviceKind kind) {
   const std::string file = fmt::format("libconsonant_{}.so", name(kind));
   std::error_code unreadable;
   const fs::path program = fs::read_symlink("/proc/self/exe", unreadable).parent_path();
-  std::string looked;
-  for (const fs::path& folder : {program, program / ".." / "lib" / "consonant"}) {
-    const fs::path path = (folder / file).lexically_normal();
-    looked += (looked.empty() ? "" : " and ") + path.string();
-    if (!fs::exists(path, unreadable)) continue;
-    void* plugin = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!plugin) throw_error(Exit::device, "{} can't be used here: {}", name(kind), dlerror());
-    const auto entry = reinterpret_cast<Entry>(dlsym(plugin, "consonant_backend"));
-    if (!entry)
-      throw_error(Exit::device, "{} is no plug-in of this program: it has no consonant_backend", path.string());
-    const Backend& backend = *entry();
-    if (backend.version != CONSONANT_VERSION)
-      throw_error(Exit::device, "{} is of version {}, this program of {}", path.string(), backend.version,
-                  CONSONANT_VERSION);
-    return backend;
+  return {(program / file).lexically_normal(), (program / ".." / "lib" / "consonant" / file).lexically_normal()};
+}
+
+const Backend& load_plugin(DeviceKind kind) {
+  const std::string path = plugin_file(kind);
+  if (path.empty()) {
+    std::string looked;
+    for (const fs::path& place : plugin_places(kind)) looked += (looked.empty() ? "" : " and ") + place.string();
+    bad_usage("{} isn't built into this program: there is no {}", name(kind), looked);
   }
-  bad_usage("{} isn't built into this program: there is no {}", name(kind), looked);
+  void* plugin = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!plugin) throw_error(Exit::device, "{} can't be used here: {}", name(kind), dlerror());
+  const auto entry = reinterpret_cast<Entry>(dlsym(plugin, "consonant_backend"));
+  if (!entry) throw_error(Exit::device, "{} is no plug-in of this program: it has no consonant_backend", path);
+  const Backend& backend = *entry();
+  if (backend.version != CONSONANT_VERSION)
+    throw_error(Exit::device, "{} is of version {}, this program of {}", path, backend.version, CONSONANT_VERSION);
+  return backend;
 }
 
 }  // namespace
@@ -79,6 +83,13 @@ const Backend& find_backend(DeviceKind kind) {
   const Backend*& backend = loaded[kind];
   if (!backend) backend = &load_plugin(kind);
   return *backend;
+}
+
+std::string plugin_file(DeviceKind kind) {
+  std::error_code unreadable;
+  for (const fs::path& place : plugin_places(kind))
+    if (fs::exists(place, unreadable)) return place.string();
+  return {};
 }
 
 }  // namespace consonant

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "ops/gpu_kernel.hpp"
@@ -19,5 +20,8 @@ DeviceName parse_device_name(std::string_view text);  // wrong usage for what na
 // there is none; Exit::device, with the loader's words, if this machine lacks what it needs, or if it belongs to
 // another version.
 const Backend& find_backend(DeviceKind kind);
+
+// The file that it would load; empty if there is none.
+std::string plugin_file(DeviceKind kind);
 
 }  // namespace consonant

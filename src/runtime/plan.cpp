@@ -189,7 +189,7 @@ class Planner {
     const int64_t bytes = elements == 0 ? 0 : elements * info(out.type).block_bytes / info(out.type).block;
     if (storage.kind == Storage::Kind::outside) {
       place.in_arena = false;
-      place.view.data = storage.view.data + bytes;
+      if (storage.view.data) place.view.data = storage.view.data + bytes;
       place.view.layout = storage.view.layout;
       place.view.type = storage.view.type;  // vectors are float32 on every device, whatever the file has
     } else {

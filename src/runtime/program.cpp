@@ -17,9 +17,12 @@ constexpr int64_t captured_tokens = 16;
 
 }  // namespace
 
-Program::Program(Plan plan)
-    : plan_(std::move(plan)), device_(plan_.device.accelerator.get()), arena_(plan_.arena_bytes, device_) {
-  arena_.prefer_huge_pages();
+Program::Program(Plan plan, std::shared_ptr<Buffer> arena)
+    : plan_(std::move(plan)), device_(plan_.device.accelerator.get()), arena_(std::move(arena)) {
+  if (!arena_ || arena_->size() < plan_.arena_bytes) {
+    arena_ = std::make_shared<Buffer>(plan_.arena_bytes, device_);
+    arena_->prefer_huge_pages();
+  }
   for (const auto& wave : plan_.waves) {
     auto& steps = waves_.emplace_back();
     for (const PlannedNode& planned : wave) steps.push_back({&planned, {}, {}, {}, {}});
@@ -37,7 +40,7 @@ Program::~Program() {
 
 View Program::resolve(const Place& place) const {
   View view = place.view;
-  if (place.in_arena) view.data = arena_.data() + place.offset;
+  if (place.in_arena) view.data = arena_->data() + place.offset;
   if (view.shape.axis() == Axis::token) view.shape = view.shape.with_lead(tokens_, Axis::token);
   if (view.shape.axis() == Axis::wanted) view.shape = view.shape.with_lead(wanted_, Axis::wanted);
   return view;
@@ -129,7 +132,7 @@ void Program::run(const Batch& batch, ThreadPool& pool) {
 
 void Program::run_observed(const Batch& batch, ThreadPool& pool, const Observer& seen) {
   begin(batch);
-  if (device_) device_->upload(arena_.data(), staging_.data(), plan_.input_bytes);
+  if (device_) device_->upload(arena_->data(), staging_.data(), plan_.input_bytes);
   uint32_t number = 0;
   for (auto& wave : waves_)
     for (Step& step : wave) {
@@ -195,7 +198,7 @@ void Program::run_queued() {
 }
 
 void Program::launch_nodes() {
-  device_->upload(arena_.data(), staging_.data(), plan_.input_bytes);
+  device_->upload(arena_->data(), staging_.data(), plan_.input_bytes);
   uint32_t number = 0;
   for (auto& wave : waves_)
     for (Step& step : wave) launch_node(step, ++number);
@@ -203,7 +206,7 @@ void Program::launch_nodes() {
 
 void Program::launch_node(Step& step, uint32_t number) {
   device_->at_node(number);
-  step.planned->gpu_kernel->launch(step.args, *device_, arena_.data() + step.planned->scratch.offset);
+  step.planned->gpu_kernel->launch(step.args, *device_, arena_->data() + step.planned->scratch.offset);
   device_->at_node(0);
 }
 

@@ -21,7 +21,9 @@ namespace consonant {
 // A planned graph with its memory, run a step at a time. Not movable: a device may be told where its nodes' names are.
 class Program {
  public:
-  explicit Program(Plan plan);
+  // Its values lie in `arena`, which programs that run one after another may share, if it is large enough, or else in
+  // memory of its own.
+  explicit Program(Plan plan, std::shared_ptr<Buffer> arena = nullptr);
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
   ~Program();
@@ -42,7 +44,7 @@ class Program {
   View tap(size_t index) const;
 
   const Plan& plan() const { return plan_; }
-  int64_t arena_bytes() const { return arena_.size(); }
+  int64_t arena_bytes() const { return plan_.arena_bytes; }
 
  private:
   struct Step {
@@ -72,7 +74,7 @@ class Program {
 
   Plan plan_;
   Accelerator* device_;
-  Buffer arena_;
+  std::shared_ptr<Buffer> arena_;
   std::vector<std::vector<Step>> waves_;
   int64_t tokens_ = -1, wanted_ = -1;  // of the step that the views are set for
   std::vector<Buffer> scratch_;        // one a thread

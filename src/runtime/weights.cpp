@@ -77,6 +77,20 @@ WeightStore::WeightStore(const std::vector<WeightSource>& sources, const Target&
   staging_ = {};
 }
 
+WeightStore WeightStore::planned(const std::vector<WeightSource>& sources, DeviceKind device) {
+  WeightStore store;
+  store.bytes_ = bytes_needed(sources, device);
+  for (const WeightSource& source : sources) store.views_.push_back(view_of(source, device, nullptr));
+  return store;
+}
+
+View WeightStore::view_of(const WeightSource& source, DeviceKind device, std::byte* data) {
+  const Shape shape = shape_of(source.sizes);
+  const DType type = is_vector(source) ? DType::f32 : source.type;
+  const Output out = dense(type, shape);
+  return {data, type, shape, out.strides, is_packed(source, device) ? Layout::rows8 : Layout::plain};
+}
+
 // Bytes of the host to their place on the device; those in `staging_` must stay until the next call.
 void WeightStore::send(std::byte* to, std::span<const std::byte> bytes) {
   const auto size = static_cast<int64_t>(bytes.size());
@@ -90,11 +104,7 @@ void WeightStore::send(std::byte* to, std::span<const std::byte> bytes) {
 
 void WeightStore::load(const WeightSource& source, std::byte* to, ThreadPool& pool) {
   HostTensor tensor = source.load();
-  const Shape shape = shape_of(source.sizes);
-  const auto note = [&](std::byte* data, DType type, Layout layout) {
-    const Output out = dense(type, shape);
-    views_.push_back({data, type, shape, out.strides, layout});
-  };
+  const auto note = [&](std::byte* data) { views_.push_back(view_of(source, device_.kind, data)); };
   if (is_vector(source)) {
     check_finite_scales(source.name, source.type, tensor.bytes, tensor.columns());
     std::vector<float> numbers(static_cast<size_t>(element_count(source.sizes)));
@@ -108,14 +118,14 @@ void WeightStore::load(const WeightSource& source, std::byte* to, ThreadPool& po
       }
       send(to + at, part);
     }
-    note(to, DType::f32, Layout::plain);
+    note(to);
   } else if (device_.kind == DeviceKind::reference) {
     check_finite_scales(source.name, source.type, tensor.bytes, tensor.columns());
-    note(const_cast<std::byte*>(tensor.bytes.data()), source.type, Layout::plain);
+    note(const_cast<std::byte*>(tensor.bytes.data()));
     kept_.push_back(std::move(tensor));
   } else {
     load_matrix(source, tensor, to, pool);
-    note(to, source.type, is_packed(source, device_.kind) ? Layout::rows8 : Layout::plain);
+    note(to);
   }
 }
 

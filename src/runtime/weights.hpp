@@ -32,6 +32,9 @@ class WeightStore {
   // Bad input for weights whose scales are NaN or infinite.
   WeightStore(const std::vector<WeightSource>& sources, const Target& device, ThreadPool& pool);
 
+  // What it would hold, for a plan before anything is loaded: views with a type, a shape and a layout, but no data.
+  static WeightStore planned(const std::vector<WeightSource>& sources, DeviceKind device);
+
   const View& view(int index) const { return views_[static_cast<size_t>(index)]; }
   int64_t bytes() const { return bytes_; }
 
@@ -39,6 +42,8 @@ class WeightStore {
   static int64_t bytes_needed(const std::vector<WeightSource>& sources, DeviceKind device);
 
  private:
+  WeightStore() = default;
+  static View view_of(const WeightSource& source, DeviceKind device, std::byte* data);
   void load(const WeightSource& source, std::byte* to, ThreadPool& pool);
   void send(std::byte* to, std::span<const std::byte> bytes);
   void load_matrix(const WeightSource& source, const HostTensor& tensor, std::byte* to, ThreadPool& pool);
