@@ -52,7 +52,9 @@ TEST(Residency, AModelIsRefusedWithTheListWhereAKernelIsMissing) {
         EXPECT_EQ(error.exit(), Exit::device);
         EXPECT_THAT(error.what(), HasSubstr("emu32 can't run this model; no kernel for:"));
         EXPECT_THAT(error.what(), HasSubstr(fmt::format("{} ", op_name(id(missing)))));
-        if (missing != Op::sample) EXPECT_THAT(error.what(), HasSubstr("blk.1/"));  // the whole list
+        if (missing != Op::sample) {
+          EXPECT_THAT(error.what(), HasSubstr("blk.1/"));  // the whole list
+        }
       }
     }
 }
@@ -133,6 +135,43 @@ TEST(Prove, EveryModelAgrees) {
       EXPECT_EQ(found.decisions, 20);
       EXPECT_TRUE(found.not_compared.empty());
     }
+}
+
+// Caches of both are in blocks of int8: an append is compared by the numbers that they hold.
+TEST(Prove, ACacheInQ8_0Agrees) {
+  EngineOptions options = options_for("cpu"), on_device = options_for("emu32");
+  options.kv = on_device.kv = "q8_0";
+  const auto reference = Engine::load(path_of("gemma3"), options), device = Engine::load(path_of("gemma3"), on_device);
+  const Agreement found = prove(*reference, *device, some_ids("gemma3"));
+  EXPECT_TRUE(found.agree);
+  EXPECT_EQ(found.first_divergent_node, "");
+  EXPECT_TRUE(found.not_compared.empty());
+}
+
+TEST(Bisect, FindsAWrongAppendToAQ8_0Cache) {
+  Target target = open_target("emu32");
+  std::vector<GpuKernel> kernels(target.kernels.begin(), target.kernels.end());
+  for (GpuKernel& kernel : kernels) {
+    if (kernel.op != Op::kv_append) continue;
+    right[static_cast<size_t>(Op::kv_append)] = kernel.launch;
+    kernel.launch = [](const Args& args, Accelerator& device, std::byte* scratch) {
+      right[static_cast<size_t>(Op::kv_append)](args, device, scratch);
+      device.wait();
+      auto* numbers = reinterpret_cast<int8_t*>(args.out[1].data);  // of the values, of every page
+      const int64_t page = kv_page_bytes(DType::q8_0, args.out[1].shape[1], args.out[1].shape[3]);
+      for (int64_t p = 0; p < args.out[1].shape[0]; ++p)
+        for (int64_t i = 0; i < page / 34 * 32; ++i)
+          numbers[p * page + i] = static_cast<int8_t>(numbers[p * page + i] / 2);
+    };
+  }
+  target.kernels = kernels;
+  EngineOptions options = options_for("cpu");
+  options.kv = "q8_0";
+  const auto reference = Engine::load(path_of("gemma3"), options);
+  const auto device = std::make_shared<LanguageEngine>(path_of("gemma3"), options, target);
+  const Agreement found = prove(*reference, *device, some_ids("gemma3"));
+  EXPECT_THAT(found.first_divergent_node, HasSubstr("kv_append"));
+  for (const NodeAgreement& node : found.nodes) EXPECT_EQ(node.within_tolerance, node.op != "kv_append") << node.name;
 }
 
 // ---- launches

@@ -80,6 +80,7 @@ Agreement Prove::prove(World& world) const {
   // Both caches must be alike, and needn't hold more than is evaluated.
   if (mine.context == 0) mine.context = theirs.context = std::max<int64_t>(enough_positions(), 1);
   const std::string path = resolve_model(model.path);
+  if (world.speech.holds_speech(path)) bad_usage("{}: a speech model; its sound is needed: --audio FILE", path);
   const std::shared_ptr<Engine> reference = world.load(path, theirs);
   const std::vector<int32_t> ids = wanted_tokens(*reference);
   if (static_cast<int64_t>(ids.size()) > mine.context)
@@ -89,8 +90,9 @@ Agreement Prove::prove(World& world) const {
 }
 
 Agreement Prove::prove_speech(World& world) const {
-  if (text || recording) bad_usage("verify: --audio goes with --tokens alone");
+  if (text) bad_usage("verify: --audio goes with --tokens alone");
   SpeechRecordOptions options;
+  if (recording) options.tokens = recorded_tokens(*recording);
   if (tokens) options.tokens = parse_tokens(read_file(*tokens), *tokens);
   options.transcribe.language = language;
   const std::unique_ptr<AudioInput> sound = world.speech.open(*audio, {});
@@ -116,7 +118,7 @@ int Prove::run(World& world) const {
 
 int Prove::bisect(World& world) const {
   model.check();
-  const Agreement a = prove(world);
+  const Agreement a = audio ? prove_speech(world) : prove(world);
   if (json) {
     world.out.line(agreement_json(a));
   } else if (a.first_divergent_node.empty()) {
@@ -246,6 +248,9 @@ Action add_prove(CLI::App& verify) {
                   "consonant verify bisect reference.safetensors -m model.gguf --device cuda");
   auto bisect = std::make_shared<Prove>();
   bisect_app.add_option("RECORDING", bisect->recording, "Whose tokens are evaluated")->required();
+  bisect_app
+      .add_option("--audio", bisect->audio, "Of a speech model's recording: the sound, whose first window was recorded")
+      ->type_name("FILE");
   bisect_app.add_flag("--json", bisect->json, "One JSON document, with every node");
   bisect->model.add(bisect_app);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "consonant/transcribe.hpp"
+#include "consonant/verify.hpp"
 #include "engine/recording.hpp"
 #include "engine/whisper_runner.hpp"
 
@@ -44,5 +45,10 @@ struct OpenText {
 
 // Encodes the window and evaluates the tokens in one step.
 RecordedRun hear_once(WhisperRunner& runner, const std::vector<float>& samples, const std::vector<int32_t>& tokens);
+
+// The agreement of two runners over a window and its tokens; `result` says already what is compared. `exact`: both are
+// in float32.
+void prove_window(Agreement& result, WhisperRunner& reference, WhisperRunner& device, const std::vector<float>& samples,
+                  const std::vector<int32_t>& tokens, bool exact);
 
 }  // namespace consonant
