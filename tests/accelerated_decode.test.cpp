@@ -126,6 +126,13 @@ TEST(DeviceDraws, ALogProbabilityIsGivenOnRequest) {
   EXPECT_TRUE(engine->session()->generate(some_ids("llama"), options).logprobs.empty());
 }
 
+TEST(DeviceDraws, ABenchmarkCountsOneLaunchAndOneWaitAToken) {
+  const auto engine = Engine::load(path_of("llama"), options_for("emu32"));
+  const BenchResult result = run_bench(*engine, {.prompt = 16, .generate = 4, .repeat = 1});
+  EXPECT_EQ(result.launches_per_token, 1);
+  EXPECT_EQ(result.waits_per_token, 1);
+}
+
 // ---- what can't be drawn from
 
 void (*right)(const Args&, Accelerator&, std::byte*) = nullptr;

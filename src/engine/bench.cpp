@@ -104,7 +104,7 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
   const auto decode = [&](bool count, int64_t salt) {
     Sequences sequences(runner, options.batch);
     if (options.depth > 0) sequences.read(texts(options.depth, salt + 3));
-    sequences.read(texts(1, salt + 4));
+    sequences.step(texts(1, salt + 4));
     const auto tokens = texts(options.generate, salt + 5);
     const Accelerator* device = runner.device().accelerator.get();
     const int64_t launches = device ? device->launches() : 0, waits = device ? device->waits() : 0;
@@ -123,7 +123,14 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
       result.decode_tokens_per_s.push_back(static_cast<double>(options.generate * options.batch) /
                                            seconds_since(start));
   };
-  once(false, 0);  // programs are planned and pages committed outside of the measurement
+  // Programs are planned, captured and pages committed outside of the measurement.
+  const auto warm_up = [&] {
+    once(false, 0);
+    Sequences sequences(runner, options.batch);
+    if (options.depth > 0) sequences.read(texts(options.depth, 1));
+    for (int64_t i = 0; i < std::min<int64_t>(options.generate + 1, 3); ++i) sequences.step(texts(1, i));
+  };
+  warm_up();
   for (int64_t i = 1; i <= options.repeat; ++i) once(true, i * 10), decode(true, i * 10);
   result.decode_bytes_per_token = engine.info().weight_bytes / options.batch +
                                   (options.depth + options.generate / 2) * runner.kv_bytes_per_position();
