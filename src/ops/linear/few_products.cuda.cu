@@ -27,6 +27,8 @@ PlainInputs inputs_of(const View& x) {
   return inputs;
 }
 
+constexpr int64_t most_resident = 4;  // blocks of a processor that a launch counts on
+
 int team_of(int64_t units) { return units >= 8 ? 8 : units >= 4 ? 4 : units >= 2 ? 2 : 1; }
 
 template <DType Type, int Together>
@@ -37,8 +39,8 @@ FewMemory<Type, Together> memory_of(int64_t tokens, int64_t columns) {
 
 template <DType Type, int Together>
 void launch_as(const FewProducts& p, Accelerator& device) {
-  Matrices<Type> w;
-  ProductOutputs outputs;
+  Matrices<Type> w{};
+  ProductOutputs outputs{};
   outputs.activation = p.activation;
   if (p.residual) outputs.residual = rows_of<const float>(*p.residual);
   int tiles = 0;
@@ -54,7 +56,7 @@ void launch_as(const FewProducts& p, Accelerator& device) {
   const FewShape s{static_cast<int>(tokens), static_cast<int>(units), tiles, team_of(units)};
   const NormedInputs inputs{inputs_of(*p.x), p.norm ? pointer<const float>(*p.norm) : nullptr, p.epsilon};
   const int64_t shared = memory_of<Type, Together>(tokens, columns).end;
-  const int64_t resident = std::clamp<int64_t>(device.limits().shared_bytes / (shared + 1024), 1, 3);
+  const int64_t resident = std::clamp<int64_t>(device.limits().shared_bytes / (shared + 1024), 1, most_resident);
   const int64_t rounds = ceil_div(tiles, few_warps / s.team);
   const int64_t turns = ceil_div(rounds, resident * device.limits().processors);
   gpu::launch_early<few_products<Type, Together>, few_warps * 32>(device, {ceil_div(rounds, turns)}, shared, w, s,

@@ -9,6 +9,7 @@
 // inputs. The units' products are added in their order by the block's threads.
 #include "ops/activation_gpu.hpp"
 #include "ops/linear/mma_unit.hpp"
+#include "ops/rms_norm/rms_norm_gpu.hpp"
 
 namespace consonant::GPU_BUILD::mma {
 
@@ -32,20 +33,35 @@ struct NormedInputs {
   }
 };
 
-// Each token's 1 / sqrt(mean(x^2) + epsilon), by all of a block.
+// Each token's 1 / sqrt(mean(x^2) + epsilon), by all of a block, for each warp at `scales` of its own, with the bits
+// that rms_norm has: its threads' sums, up to four of them a thread here.
 GPU_FN void norm_scales(const NormedInputs& inputs, int tokens, gpu::Shared<float> scales) {
-  const int cols = static_cast<int>(inputs.plain.x.cols);
+  constexpr int here = few_warps * 32, most = 4;
+  GPU_SHARED(float, parts, 2 * 32);
+  const int cols = static_cast<int>(inputs.plain.x.cols), threads = rms_norm_threads(cols);
   for (int token = 0; token < tokens; ++token) {
-    float sum = 0;
-    for (int column = 4 * gpu::thread(); column < cols; column += 4 * gpu::threads()) {
-      const Four four = inputs.plain.load(token, column);
-      GPU_UNROLL
-      for (int i = 0; i < 4; ++i) sum += four.x[i] * four.x[i];
+    const auto row = inputs.plain.x.row(token);
+    const auto to = parts + token % 2 * 32;
+    float sums[most];
+    GPU_UNROLL
+    for (int j = 0; j < most; ++j) {
+      const int thread = gpu::thread() + j * here;
+      sums[j] = 0;
+      if (thread >= threads) continue;
+      GPU_UNROLL_BY(4)
+      for (int i = thread; i < cols; i += threads) sums[j] += row[i] * row[i];
     }
-    sum = gpu::block_sum(sum);
-    if (gpu::thread() == 0) scales[token] = 1 / gpu::sqrt(sum / static_cast<float>(cols) + inputs.epsilon);
+    GPU_UNROLL
+    for (int j = 0; j < most; ++j) {
+      const float sum = gpu::warp_sum(sums[j]);
+      if (gpu::lane() == 0) to[(gpu::thread() + j * here) / 32] = sum;
+    }
+    gpu::sync();
+    float sum = 0;
+    for (int w = 0; w < threads / 32; ++w) sum += to[w];
+    if (gpu::lane() == 0) scales[token] = 1 / gpu::sqrt(sum / static_cast<float>(cols) + inputs.epsilon);
   }
-  gpu::sync();
+  warp_sync();
 }
 
 // Element i of three that are arguments of a kernel, which then stay where arguments are.
@@ -93,13 +109,14 @@ struct FewShape {
 template <DType Type, int Together>
 struct FewMemory {
   static constexpr int stages = 2;
-  int64_t records_at, undo_at, scales_at, sums_at, end;
+  int64_t table_at, records_at, undo_at, scales_at, sums_at, end;
 
   constexpr FewMemory(int64_t tokens, int64_t units, int64_t teams) {
-    records_at = int64_t{few_warps} * stages * UnitLayout<Type>::bytes;
+    table_at = int64_t{few_warps} * stages * UnitLayout<Type>::bytes;
+    records_at = table_at + table_bytes<Type>;
     undo_at = records_at + tokens * units * record_bytes<Type>;
     scales_at = undo_at + (tokens * units * 4 + 15) / 16 * 16;
-    sums_at = scales_at + 32;
+    sums_at = scales_at + few_warps * 32;
     end = sums_at + 2 * Together * teams * units * tokens * 64;
   }
 };
@@ -109,16 +126,18 @@ template <DType Type, int Together>
 struct FewQueue {
   const Matrices<Type>& w;
   const FewShape& s;
+  TileSource<Type> source;
   int tile, matrix = 0, unit;
 
   GPU_FN FewQueue(const Matrices<Type>& w, const FewShape& s) : w(w), s(s) {
     tile = static_cast<int>(gpu::block()) * s.teams() + gpu::warp() / s.team, unit = gpu::warp() % s.team;
+    find();
   }
   GPU_FN void request(gpu::Shared<uint8_t> to) {
     if (tile < s.tiles) {
-      const int which = Together == 2 ? matrix : matrix_of(w, tile);
-      request_unit(one_of(w.all, which), Together == 2 ? tile : tile - one_of(w.first, which), unit, to);
-      advance();
+      source.request(unit, to);
+      unit += s.team;
+      if (unit >= s.units) next_tile();
     }
     end_batch();
   }
@@ -127,12 +146,15 @@ struct FewQueue {
   }
 
  private:
-  GPU_FN void advance() {
-    unit += s.team;
-    if (unit < s.units) return;
+  GPU_FN void next_tile() {
     unit = gpu::warp() % s.team;
-    if (++matrix < Together) return;
-    matrix = 0, tile += static_cast<int>(gpu::blocks()) * s.teams();
+    if (++matrix == Together) matrix = 0, tile += static_cast<int>(gpu::blocks()) * s.teams();
+    find();
+  }
+  GPU_FN void find() {
+    if (tile >= s.tiles) return;
+    const int which = Together == 2 ? matrix : matrix_of(w, tile);
+    source = TileSource<Type>(one_of(w.all, which), Together == 2 ? tile : tile - one_of(w.first, which));
   }
 };
 
@@ -172,15 +194,17 @@ GPU_KERNEL void few_products(Matrices<Type> w, FewShape s, NormedInputs inputs, 
   const Memory memory(s.tokens, s.units, s.teams());
   const auto weights = shared + gpu::warp() * stages * bytes;
   const auto records = shared + memory.records_at;
+  const auto table = gpu::cast<uint32_t>(shared + memory.table_at);
   const auto undo = gpu::cast<float>(shared + memory.undo_at), scales = gpu::cast<float>(shared + memory.scales_at);
   const auto sums = gpu::cast<float>(shared + memory.sums_at);
 
   FewQueue<Type, Together> queue(w, s);
   for (int i = 0; i < stages; ++i) queue.request(weights + i * bytes);
+  make_scale_table<Type>(table);
 
   gpu::wait_for_inputs();
-  if (inputs.weight) norm_scales(inputs, s.tokens, scales);
-  inputs.scales = scales;
+  inputs.scales = scales + gpu::warp() * 8;
+  if (inputs.weight) norm_scales(inputs, s.tokens, scales + gpu::warp() * 8);
   for (int r = gpu::warp(); r < s.units * s.tokens; r += few_warps) {
     const float power = make_record<Type>(inputs, r % s.tokens, r / s.tokens, records + r * record_bytes<Type>);
     if (gpu::lane() == 0) undo[r] = power;
@@ -200,7 +224,7 @@ GPU_KERNEL void few_products(Matrices<Type> w, FewShape s, NormedInputs inputs, 
         warp_sync();
         float product[4];
         unit_product<Type>(weights + stage * bytes, w.all[0].blocks_of(unit),
-                           records + (unit * s.tokens + token) * record_bytes<Type>, product);
+                           records + (unit * s.tokens + token) * record_bytes<Type>, table, product);
         warp_sync();
         queue.request(weights + stage * bytes);
         stage = stage + 1 < stages ? stage + 1 : 0;

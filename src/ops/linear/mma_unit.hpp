@@ -33,42 +33,77 @@ struct PlainOutputs {
   }
 };
 
-GPU_FN void copy_plane(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, int bytes) {
-  GPU_UNROLL
-  for (int at = 16 * gpu::lane(); at < bytes; at += 16 * gpu::lane_width) copy16(to + at, from + at);
-}
-
-// A warp asks for a unit of a tile. Behind the last group or row come those of the last one again.
+// A tile of 16 rows that a warp asks for, a unit at a time. Behind the last group or row come those of the last one
+// again.
 template <DType Type>
-GPU_FN void request_unit(const Matrix<Type>& w, int tile, int unit, gpu::Shared<uint8_t> to) {
+struct TileSource {
   using Layout = UnitLayout<Type>;
-  constexpr BlockLayout layout = block_layout(Type);
-  if constexpr (has_blocks(Type)) {
-    const int here = layout.super() ? unit_blocks : w.blocks_of(unit);
-    const int64_t blocks = w.columns / 32, first = int64_t{unit} * unit_blocks;
-    GPU_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      const int group = 2 * tile + i < w.groups() ? 2 * tile + i : w.groups() - 1;
-      const auto from = w.data + group * w.stride;
-      const auto at = to + i * Layout::group_bytes;
-      copy_plane(at, from + first * layout.base_bytes(), here * static_cast<int>(layout.base_bytes()));
-      if constexpr (layout.upper_bits != 0)
-        copy_plane(at + Layout::upper_at, from + layout.upper_at(blocks) + first * layout.upper_bytes(),
-                   here * static_cast<int>(layout.upper_bytes()));
-      copy_plane(at + Layout::records_at,
-                 from + layout.scales_at(blocks) + layout.records(first) * layout.record_bytes(),
-                 (layout.super() ? 1 : here) * static_cast<int>(layout.record_bytes()));
-    }
-  } else {
-    const int column = unit * unit_columns + 8 * gpu::lane();  // a warp's copy is a row
-    GPU_UNROLL
-    for (int i = 0; i < 16; ++i) {
-      const int row = 16 * tile + i < w.rows ? 16 * tile + i : w.rows - 1;
-      const bool valid = column < w.columns;
-      copy16(to + i * Layout::row_bytes + 16 * gpu::lane(), w.data + row * w.stride + (valid ? 2 * column : 0), valid);
+  static constexpr BlockLayout layout = block_layout(Type);
+  static constexpr int base_bytes = static_cast<int>(layout.base_bytes()),
+                       upper_bytes = static_cast<int>(layout.upper_bytes());
+  static constexpr int record_bytes = static_cast<int>(layout.record_bytes());
+
+  gpu::Ptr<const uint8_t> from[2];  // the lane's first bytes of the two groups; plain types: of the first row
+  int64_t upper_at = 0, records_at = 0;
+  int columns = 0;
+  int64_t stride = 0;  // of plain types
+  int rows = 0;        // of the tile
+
+  TileSource() = default;
+  GPU_FN TileSource(const Matrix<Type>& w, int tile) : columns(w.columns), stride(w.stride) {
+    if constexpr (has_blocks(Type)) {
+      GPU_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        const int group = 2 * tile + i < w.groups() ? 2 * tile + i : w.groups() - 1;
+        from[i] = w.data + (group * w.stride + 16 * gpu::lane());
+      }
+      constexpr BlockLayout planes = block_layout(Type);
+      const int64_t blocks = w.columns / 32;
+      upper_at = planes.upper_at(blocks), records_at = planes.scales_at(blocks);
+    } else {
+      from[0] = w.data + 16 * tile * w.stride;
+      rows = w.rows - 16 * tile;
     }
   }
-}
+
+  GPU_FN void request(int unit, gpu::Shared<uint8_t> to) const {
+    if constexpr (has_blocks(Type)) {
+      const int left = columns / 32 - unit * unit_blocks;
+      const int here = layout.super() || left > unit_blocks ? unit_blocks : left;
+      const auto at = to + 16 * gpu::lane();
+      GPU_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        copy_plane<unit_blocks * base_bytes>(at + i * Layout::group_bytes, from[i] + unit * (unit_blocks * base_bytes),
+                                             here * base_bytes);
+        if constexpr (layout.upper_bits != 0)
+          copy_plane<unit_blocks * upper_bytes>(at + (i * Layout::group_bytes + Layout::upper_at),
+                                                from[i] + (upper_at + unit * (unit_blocks * upper_bytes)),
+                                                here * upper_bytes);
+        constexpr int records = layout.super() ? 1 : unit_blocks;
+        copy_plane<records * record_bytes>(at + (i * Layout::group_bytes + Layout::records_at),
+                                           from[i] + (records_at + unit * (records * record_bytes)),
+                                           layout.super() ? record_bytes : here * record_bytes);
+      }
+    } else {
+      const int column = unit * unit_columns + 8 * gpu::lane();  // a warp's copy is a row
+      const bool valid = column < columns;
+      GPU_UNROLL
+      for (int i = 0; i < 16; ++i)
+        copy16(to + i * Layout::row_bytes + 16 * gpu::lane(),
+               from[0] + ((i < rows ? i : rows - 1) * stride + (valid ? 2 * column : 0)), valid);
+    }
+  }
+
+ private:
+  // Up to `Most` bytes, of which `bytes` are there.
+  template <int Most>
+  GPU_FN static void copy_plane(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, int bytes) {
+    constexpr int step = 16 * gpu::lane_width;
+    GPU_UNROLL
+    for (int at = 0; at < Most; at += step)
+      if (16 * gpu::lane() + at < bytes) copy16(to + at, from + at);
+  }
+};
 
 // A token's sixteen bytes of a block.
 GPU_FN gpu::U4 operand(gpu::Shared<const uint8_t> record, int b, int t) {
@@ -114,11 +149,58 @@ GPU_FN void finish_unit(gpu::Shared<const uint8_t> up, gpu::Shared<const uint8_t
   }
 }
 
+// Types whose operands are quants, as the subnormal halves that their bits are, times a word from a table of scales. A
+// product is 2^-`scale_shift` of what row_operands gives: an exact power of two, so sums round alike.
+template <DType Type>
+constexpr bool has_scale_table = Type == DType::q4_k || Type == DType::q6_k;
+template <DType Type>
+constexpr int scale_shift = Type == DType::q4_k ? 14 : 16;
+template <DType Type>
+constexpr int table_scales = Type == DType::q4_k   ? 64
+                             : Type == DType::q6_k ? 256
+                                                   : 0;
+template <DType Type>
+constexpr int table_bytes = table_scales<Type> * 8;
+
+// Two words a scale. q4_k: 2^10 s, and 2^6 s for quants four bits higher. q6_k: 2^8 s, and what takes 32 s off.
+template <DType Type>
+GPU_FN void make_scale_table(gpu::Shared<uint32_t> table) {
+  for (int i = gpu::thread(); i < table_scales<Type>; i += gpu::threads()) {
+    const auto s = static_cast<float>(Type == DType::q6_k ? static_cast<int8_t>(i) : i);
+    const float first = Type == DType::q6_k ? s * 256 : s * 1024;
+    const float second = Type == DType::q6_k ? s * -0x1p-11f : s * 64;
+    table[2 * i] = half2(first, first), table[2 * i + 1] = half2(second, second);
+  }
+}
+
+template <DType Type>
+GPU_FN void table_operands(gpu::Shared<const uint32_t> base, gpu::Shared<const uint32_t> upper,
+                           gpu::Shared<const uint8_t> record, gpu::Shared<const uint32_t> table, int b, int g, int t,
+                           uint32_t (&to)[4]) {
+  if constexpr (Type == DType::q4_k) {
+    const uint32_t word = base[8 * t + g], shifted = word >> 8;
+    const int s = 2 * record[32 + 16 * b + g];
+    const uint32_t low = table[s], high = table[s + 1];
+    to[0] = half2_mul(word & 0x000F000Fu, low), to[1] = half2_mul(shifted & 0x000F000Fu, low);
+    to[2] = half2_mul(word & 0x00F000F0u, high), to[3] = half2_mul(shifted & 0x00F000F0u, high);
+  } else {
+    uint32_t low, high;
+    quant_bytes<Type>(base, upper, g, t, low, high);
+    GPU_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const int s = 2 * record[16 + 16 * b + 8 * h + g];
+      const uint32_t scale = table[s], less = table[s + 1], bytes = h ? high : low;
+      to[2 * h] = half2_fma(gpu::byte_perm(bytes, 0, 0x4240), scale, less);
+      to[2 * h + 1] = half2_fma(gpu::byte_perm(bytes, 0, 0x4341), scale, less);
+    }
+  }
+}
+
 // The products of a unit of 16 rows, at `weights` in shared memory, with the lane's token (8 tokens a warp), whose
-// record is at `record`.
+// record is at `record`. `table`: see make_scale_table.
 template <DType Type>
 GPU_FN void unit_product(gpu::Shared<const uint8_t> weights, int here, gpu::Shared<const uint8_t> record,
-                         float (&product)[4]) {
+                         gpu::Shared<const uint32_t> table, float (&product)[4]) {
   using Layout = UnitLayout<Type>;
   constexpr BlockLayout layout = block_layout(Type);
   const int g = gpu::lane() / 4, t = gpu::lane() % 4;
@@ -151,8 +233,11 @@ GPU_FN void unit_product(gpu::Shared<const uint8_t> weights, int here, gpu::Shar
       GPU_UNROLL
       for (int i = 0; i < 2; ++i) {
         const auto group = words + i * (Layout::group_bytes / 4);
-        row_operands<Type>(group + b * base_words, group + Layout::upper_at / 4 + b * upper_words,
-                           records + i * Layout::group_bytes, b, g, t, row[i]);
+        const auto base = group + b * base_words, upper = group + Layout::upper_at / 4 + b * upper_words;
+        if constexpr (has_scale_table<Type>)
+          table_operands<Type>(base, upper, records + i * Layout::group_bytes, table, b, g, t, row[i]);
+        else
+          row_operands<Type>(base, upper, records + i * Layout::group_bytes, b, g, t, row[i]);
       }
       const uint32_t first[4] = {row[0][0], row[1][0], row[0][1], row[1][1]};
       const uint32_t second[4] = {row[0][2], row[1][2], row[0][3], row[1][3]};
@@ -168,6 +253,11 @@ GPU_FN void unit_product(gpu::Shared<const uint8_t> weights, int here, gpu::Shar
         for (int i = 0; i < 4; ++i)
           product[i] = gpu::fma(factor<Type>(records + i / 2 * Layout::group_bytes + b * each, g), c[i], product[i]);
       }
+    }
+    if constexpr (has_scale_table<Type>) {
+      constexpr float undo = 1 << scale_shift<Type>;
+      GPU_UNROLL
+      for (float& p : product) p *= undo;
     }
     finish_unit<Type>(records, records + Layout::group_bytes, record + part_bytes, here, product);
   }
