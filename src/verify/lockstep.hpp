@@ -48,6 +48,7 @@ class Lockstep {
     std::vector<std::byte> bytes;
   };
 
+  std::vector<Kept*> kept_for(const Node& node);
   bool compare(const PlannedNode& planned, std::span<const View> outputs);
   NodeDifference& entry(const PlannedNode& planned);
 
