@@ -118,10 +118,9 @@ TEST(FuseHeads, JoinsNormsRotationsAndTheAppend) {
                                        g.q_rope.node->inputs[1], g.pos, g.seq, g.pages, g.q_norm.node->inputs[1],
                                        g.k_norm.node->inputs[1]));
   EXPECT_EQ(node.attr<RopeAppendAttr>().epsilon, 1e-6f);
-  EXPECT_EQ(node.name, g.q_rope.name());
+  EXPECT_EQ(node.name, "rope");
   EXPECT_EQ(node.location.line, g.q_rope.node->location.line);
-  EXPECT_THAT(node.covers,
-              ElementsAre(g.k_norm.name(), g.k_rope.name(), g.q_norm.name(), g.q_rope.name(), "kv_append"));
+  EXPECT_THAT(node.covers, ElementsAre("rms_norm(k_norm)", "rope.2", "rms_norm(q_norm)", "rope", "kv_append"));
   EXPECT_EQ(node.outputs[1].alias, 0);
   EXPECT_EQ(node.outputs[2].alias, 1);
   EXPECT_TRUE(is(*g.y.node->inputs[0].node, Op::rope)) << "the graph itself stays";
@@ -133,7 +132,7 @@ TEST(FuseHeads, JoinsRotationsWithoutNorms) {
   const Node& node = *fused[0].node->inputs[0].node;
   ASSERT_TRUE(is(node, Op::rope_append));
   EXPECT_EQ(node.inputs.size(), 9u);
-  EXPECT_THAT(node.covers, ElementsAre(g.k_rope.name(), g.q_rope.name(), "kv_append"));
+  EXPECT_THAT(node.covers, ElementsAre("rope.2", "rope", "kv_append"));
 }
 
 TEST(FuseHeads, LeavesWhatOthersUse) {
@@ -179,7 +178,7 @@ TEST(FuseHeads, ChangesNoBit) {
     for (const DType cache : {DType::f32, DType::f16, DType::q8_0})
       for (const Sizes& sizes : {Sizes{}, Sizes{3, 3, 96, 64}, Sizes{2, 1, 320, 32}})
         for (const bool normed : {false, true})
-          for (const int32_t n : {1, 35}) {
+          for (const int32_t n : {1, 11}) {
             SCOPED_TRACE(fmt::format("{}, {}, heads of {}, {}, {} tokens", name(device), name(cache), sizes.dim,
                                      normed ? "normed" : "not normed", n));
             Layer g(normed, cache, sizes);
