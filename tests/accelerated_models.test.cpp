@@ -40,7 +40,7 @@ std::vector<int32_t> some_ids(const std::string& model) {
 
 TEST(Residency, AModelIsRefusedWithTheListWhereAKernelIsMissing) {
   for (const char* model : {"llama", "qwen2", "qwen3", "gemma3"})
-    for (const Op missing : {Op::attend, Op::gated, Op::linear, Op::rope_append}) {
+    for (const Op missing : {Op::attend, Op::linear, Op::linear_set, Op::rope_append}) {
       Target target = open_target("emu32");
       std::vector<GpuKernel> kernels(target.kernels.begin(), target.kernels.end());
       std::erase_if(kernels, [&](const GpuKernel& kernel) { return kernel.op == missing; });
@@ -110,14 +110,13 @@ void expect_found(const char* source) {
 
 TEST(Bisect, FindsAKernelThatIsWrong) {
   expect_found<Op::rows>("llama.cpp:");
-  expect_found<Op::rms_norm>("llama.cpp:");
   expect_found<Op::linear>("llama.cpp:");
+  expect_found<Op::linear_set>("llama.cpp:");
   expect_found<Op::rope_angles>("llama.cpp:");
   expect_found<Op::rope_append>("llama.cpp:");
   expect_found<Op::rope_append, 1>("llama.cpp:");
   expect_found<Op::rope_append, 2>("llama.cpp:");
   expect_found<Op::attend>("llama.cpp:");
-  expect_found<Op::gated>("llama.cpp:");
 }
 
 TEST(Prove, EveryModelAgrees) {

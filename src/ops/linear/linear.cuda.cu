@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "ops/linear/few_products.hpp"
 #include "ops/linear/mma_many.hpp"
 #include "ops/work.hpp"
 
@@ -52,13 +53,6 @@ template <DType Type, int Tokens>
 using Small = Tiling<4, 1, 1, Tokens / 8, has_blocks(Type) ? 4 : 2>;
 
 int64_t units_of(int64_t columns) { return ceil_div(columns, unit_columns); }
-
-// For the few tokens whose records fit into a block's shared memory.
-FewShape few_shape(int64_t tokens, int64_t rows, int64_t columns) {
-  FewShape s{static_cast<int>(tokens), static_cast<int>(units_of(columns)), static_cast<int>(ceil_div(rows, 16)), 1};
-  s.at_once = static_cast<int>(ceil_div(few_warps, std::max(s.units, 1)));
-  return s;
-}
 
 bool rows_contiguous(const Tensor& x) {
   const Output& value = x.node->outputs[static_cast<size_t>(x.output)];
@@ -107,15 +101,14 @@ Matrix<Type> matrix_of(const View& w) {
   return {pointer<const uint8_t>(w), stride, static_cast<int>(w.shape[0]), static_cast<int>(w.shape[1])};
 }
 
-template <DType Type>
-void launch_few(const Args& args, Accelerator& device, const FewShape& s) {
-  const View &x = args.in[0], &w = args.in[1];
-  const int64_t shared = FewMemory<Type>(s).end;
-  const int64_t resident = std::clamp<int64_t>(device.limits().shared_bytes / (shared + 1024), 1, 3);
-  const int64_t rounds = ceil_div(s.tiles, s.at_once);
-  const int64_t turns = ceil_div(rounds, resident * device.limits().processors);
-  gpu::launch_early<few_tokens<Type, PlainInputs, PlainOutputs>, few_warps * 32>(
-      device, {ceil_div(rounds, turns)}, shared, matrix_of<Type>(w), s, inputs_of(x), outputs_of(args));
+void launch_few(const Args& args, Accelerator& device) {
+  const LinearAttr& attr = args.attr<LinearAttr>();
+  const View* const weights[] = {&args.in[1]};
+  const View* const biases[] = {attr.bias ? &args.in[2] : nullptr};
+  const View* const y[] = {&args.out[0]};
+  FewProducts products{.x = &args.in[0], .weights = weights, .biases = biases, .y = y};
+  if (attr.residual) products.residual = &args.in.back();
+  launch_few_products(products, device);
 }
 
 template <DType Type>
@@ -166,30 +159,20 @@ void launch_many(const Args& args, Accelerator& device, std::byte* scratch) {
   launch_some<Type, 8>(args, device, records);  // can_run has asked for the memory it takes
 }
 
-// Whether the tokens' records fit into a block's shared memory beside the weights.
-template <DType Type>
-bool few(const FewShape& s, const Limits& limits) {
-  return s.tokens <= 8 && FewMemory<Type>(s).end <= limits.shared_bytes;
-}
-
 int64_t scratch(const Node& node, const Limits& limits) {
   const Shape &x = node.inputs[0].shape(), &w = node.inputs[1].shape();
   int64_t bytes = 0;
   with_type(node.inputs[1].type(), [&]<DType Type>() {
-    if (!few<Type>(few_shape(x[0], w[0], w[1]), limits)) bytes = many_scratch<Type>(x[0], w[1]);
+    if (!takes_few_products(Type, x[0], w[1], false, limits)) bytes = many_scratch<Type>(x[0], w[1]);
   });
   return bytes;
 }
 
 void launch(const Args& args, Accelerator& device, std::byte* scratch) {
   if (args.out[0].shape.count() == 0) return;
-  const FewShape s = few_shape(args.in[0].shape[0], args.in[1].shape[0], args.in[1].shape[1]);
-  with_type(args.in[1].type, [&]<DType Type>() {
-    if (few<Type>(s, device.limits()))
-      launch_few<Type>(args, device, s);
-    else
-      launch_many<Type>(args, device, scratch);
-  });
+  const View &x = args.in[0], &w = args.in[1];
+  if (takes_few_products(w.type, x.shape[0], w.shape[1], false, device.limits())) return launch_few(args, device);
+  with_type(w.type, [&]<DType Type>() { launch_many<Type>(args, device, scratch); });
 }
 
 }  // namespace

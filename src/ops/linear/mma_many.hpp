@@ -4,8 +4,8 @@
 // A linear node for many tokens: bound by the tensor cores. A first launch makes the tokens' records once; then a block
 // makes a tile of rows by tokens, and walks along the columns by slices of 64, which copies bring to shared memory some
 // slices ahead. Weights stay packed there: a warp unpacks an operand in registers and multiplies it with all of its
-// tokens. Sums are those of mma_few.hpp, bit by bit: the same products in the same order.
-#include "ops/linear/mma_few.hpp"
+// tokens. Sums are those of mma_unit.hpp and mma_few.hpp, bit by bit: the same products in the same order.
+#include "ops/linear/mma_unit.hpp"
 
 namespace consonant::GPU_BUILD::mma {
 

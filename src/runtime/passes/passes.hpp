@@ -25,6 +25,10 @@ std::vector<Tensor> fuse_gated(const std::vector<Tensor>& outputs);
 // add(linear(x, w), bias) and add(residual, linear(x, w)) -> linear with an epilogue. Bit-equal to the plain nodes.
 std::vector<Tensor> fuse_epilogue(const std::vector<Tensor>& outputs);
 
+// Linear layers of one value, up to three, with the rms_norm before them if nothing else reads it -> linear_set; and
+// gated(linear(x, w0), linear(x, w1)) -> linear_gated. For accelerators.
+std::vector<Tensor> fuse_linear_sets(const std::vector<Tensor>& outputs);
+
 // attend(rope(rms_norm(q)), kv_append(rope(rms_norm(k)), v)), each norm optional -> the same of rope_append(q, k, v).
 // Bit-equal to the plain nodes on accelerators, where launches count.
 std::vector<Tensor> fuse_heads(const std::vector<Tensor>& outputs);
