@@ -40,7 +40,7 @@ std::vector<int32_t> some_ids(const std::string& model) {
 
 TEST(Residency, AModelIsRefusedWithTheListWhereAKernelIsMissing) {
   for (const char* model : {"llama", "qwen2", "qwen3", "gemma3"})
-    for (const Op missing : {Op::attend, Op::rope, Op::linear, Op::kv_append}) {
+    for (const Op missing : {Op::attend, Op::linear, Op::linear_set, Op::rope_append}) {
       Target target = open_target("emu32");
       std::vector<GpuKernel> kernels(target.kernels.begin(), target.kernels.end());
       std::erase_if(kernels, [&](const GpuKernel& kernel) { return kernel.op == missing; });
@@ -84,20 +84,20 @@ void disturb(const View& y) {
   }
 }
 
-template <Op op>
+template <Op op, size_t output>
 void wrong(const Args& args, Accelerator& device, std::byte* scratch) {
   right[static_cast<size_t>(op)](args, device, scratch);
   device.wait();
-  disturb(args.out[0]);
+  disturb(args.out[output]);
 }
 
-template <Op op>
+template <Op op, size_t output = 0>
 void expect_found(const char* source) {
-  SCOPED_TRACE(op_name(id(op)));
+  SCOPED_TRACE(fmt::format("output {} of {}", output, op_name(id(op))));
   Target target = open_target("emu32");
   std::vector<GpuKernel> kernels(target.kernels.begin(), target.kernels.end());
   for (GpuKernel& kernel : kernels)
-    if (kernel.op == op) right[static_cast<size_t>(op)] = kernel.launch, kernel.launch = wrong<op>;
+    if (kernel.op == op) right[static_cast<size_t>(op)] = kernel.launch, kernel.launch = wrong<op, output>;
   target.kernels = kernels;
   const auto device = engine_on("llama", target);
   const auto reference = Engine::load(path_of("llama"), options_for("cpu"));
@@ -110,13 +110,13 @@ void expect_found(const char* source) {
 
 TEST(Bisect, FindsAKernelThatIsWrong) {
   expect_found<Op::rows>("llama.cpp:");
-  expect_found<Op::rms_norm>("llama.cpp:");
   expect_found<Op::linear>("llama.cpp:");
+  expect_found<Op::linear_set>("llama.cpp:");
   expect_found<Op::rope_angles>("llama.cpp:");
-  expect_found<Op::rope>("llama.cpp:");
-  expect_found<Op::kv_append>("llama.cpp:");
+  expect_found<Op::rope_append>("llama.cpp:");
+  expect_found<Op::rope_append, 1>("llama.cpp:");
+  expect_found<Op::rope_append, 2>("llama.cpp:");
   expect_found<Op::attend>("llama.cpp:");
-  expect_found<Op::gated>("llama.cpp:");
 }
 
 TEST(Prove, EveryModelAgrees) {
