@@ -29,11 +29,30 @@ struct PlainOutputs {
   Rows<float> y;
   gpu::Ptr<const float> bias;  // or null
   Rows<const float> residual;  // data null: none
+  bool fours = false;          // rows of all three begin at multiples of 16 bytes
 
   GPU_FN void store(int row, int token, float sum) const {
     if (bias) sum = gpu::add(sum, bias[row]);
     if (residual.data) sum = gpu::add(sum, residual.row(token)[row]);
     y.row(token)[row] = sum;
+  }
+  // The first `count` of four rows, of which the first is a multiple of four.
+  GPU_FN void store_four(int row, int token, Four sums, int count) const {
+    if (!fours || count < 4) {
+      GPU_UNROLL
+      for (int i = 0; i < 4; ++i)
+        if (i < count) store(row + i, token, sums.x[i]);
+      return;
+    }
+    const auto add = [&](const gpu::U4& bits) {
+      const uint32_t words[] = {bits.x, bits.y, bits.z, bits.w};
+      GPU_UNROLL
+      for (int i = 0; i < 4; ++i) sums.x[i] = gpu::add(sums.x[i], gpu::from_bits(words[i]));
+    };
+    if (bias) add(gpu::load16(bias + row));
+    if (residual.data) add(gpu::load16(residual.row(token) + row));
+    gpu::store16(y.row(token) + row, gpu::U4{gpu::to_bits(sums.x[0]), gpu::to_bits(sums.x[1]), gpu::to_bits(sums.x[2]),
+                                             gpu::to_bits(sums.x[3])});
   }
 };
 
