@@ -21,7 +21,8 @@ struct HalvesTiling {
   static constexpr int tokens = warp_tokens * TokenWarps, rows = warp_rows * RowWarps;
   static constexpr int threads = 32 * TokenWarps * RowWarps, stage_bytes = (tokens + rows) * step_bytes;
   static constexpr int shared_bytes = Stages * stage_bytes;
-  static_assert(RowTiles % 2 == 0 && Stages >= 2);
+  static constexpr int exchange_stride = rows + 8;  // of the sums, when all else is done
+  static_assert(RowTiles % 2 == 0 && Stages >= 2 && tokens * exchange_stride * 4 <= shared_bytes);
 };
 
 // ---- what may be tuned
@@ -120,30 +121,47 @@ GPU_FN HalvesPlace halves_place(const HalvesProduct& p) {
   return {(first + in % width) * T::tokens, in / width * T::rows};
 }
 
-// A lane's sums of two tokens by two rows become, by an exchange with its neighbour, one token by four rows.
+// A tile's sums go through shared memory, [token][row], so that a warp stores whole lines. All copies have ended.
 template <class T, class Outputs>
 GPU_FN void store_halves(const HalvesProduct& p, const HalvesPlace& place,
-                         const float (&sums)[T::token_tiles][T::row_tiles][4], const Outputs& outputs) {
-  const int g = gpu::lane() / 4, t = gpu::lane() % 4;
-  const bool odd = t % 2 != 0;
-  const int first_row = place.row + gpu::warp() / T::token_warps * T::warp_rows + t / 2 * 4;
+                         const float (&sums)[T::token_tiles][T::row_tiles][4], gpu::Shared<float> exchange,
+                         const Outputs& outputs) {
+  const int first_token = gpu::warp() % T::token_warps * T::warp_tokens + gpu::lane() / 4;
+  const int first_row = gpu::warp() / T::token_warps * T::warp_rows + gpu::lane() % 4 * 2;
+  gpu::sync();  // all have read their operands
   GPU_UNROLL
-  for (int m = 0; m < T::token_tiles; ++m) {
-    const int token = place.token + gpu::warp() % T::token_warps * T::warp_tokens + 16 * m + g + (odd ? 8 : 0);
-    const float undo = token < p.x.rows ? static_cast<float>(p.x_undo[token]) : 0;
+  for (int m = 0; m < T::token_tiles; ++m) GPU_UNROLL
+  for (int n = 0; n < T::row_tiles; ++n) GPU_UNROLL
+  for (int i = 0; i < 4; ++i)
+    exchange[(first_token + 16 * m + i / 2 * 8) * T::exchange_stride + first_row + 8 * n + i % 2] = sums[m][n][i];
+  gpu::sync();
+
+  constexpr int across = T::rows / 4, down = T::threads / across, at_once = 4;  // loads of a residual on their way
+  static_assert(T::threads % across == 0 && T::tokens % (down * at_once) == 0);
+  const int row = gpu::thread() % across * 4, count = p.w.rows - place.row - row;
+  if (count <= 0) return;
+  Four undo = {{1, 1, 1, 1}};
+  if (p.w_undo) {
     GPU_UNROLL
-    for (int n = 0; n < T::row_tiles; ++n) {
-      const float* const c = sums[m][n];
-      const float a = gpu::shfl_xor(odd ? c[0] : c[2], 1), b = gpu::shfl_xor(odd ? c[1] : c[3], 1);
-      Four four = {{odd ? a : c[0], odd ? b : c[1], odd ? c[2] : a, odd ? c[3] : b}};
-      const int row = first_row + 8 * n;
-      if (token >= p.x.rows || row >= p.w.rows) continue;
+    for (int i = 0; i < 4; ++i)
+      if (i < count) undo.x[i] = p.w_undo[place.row + row + i];
+  }
+  for (int first = gpu::thread() / across; first < T::tokens; first += down * at_once) {
+    Four fours[at_once];
+    GPU_UNROLL
+    for (int j = 0; j < at_once; ++j) {
+      const int token = place.token + first + j * down;
+      if (token >= p.x.rows) continue;
+      fours[j] = four_of(gpu::load16(exchange + ((first + j * down) * T::exchange_stride + row)));
+      const float power = p.x_undo[token];
       GPU_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        four.x[i] *= undo;
-        if (p.w_undo && row + i < p.w.rows) four.x[i] *= p.w_undo[row + i];
-      }
-      outputs.store_four(p.first_row + row, token, four, p.w.rows - row);
+      for (int i = 0; i < 4; ++i) fours[j].x[i] *= power * undo.x[i];
+      fours[j] = outputs.added_to(p.first_row + place.row + row, token, fours[j], count);
+    }
+    GPU_UNROLL
+    for (int j = 0; j < at_once; ++j) {
+      const int token = place.token + first + j * down;
+      if (token < p.x.rows) outputs.store_four(p.first_row + place.row + row, token, fours[j], count);
     }
   }
 }
@@ -193,7 +211,7 @@ GPU_KERNEL void multiply_halves(HalvesProduct p, Outputs outputs) {
       operands[i % 2].multiply_into(sums);
     }
   }
-  store_halves<T>(p, place, sums, outputs);
+  store_halves<T>(p, place, sums, gpu::cast<float>(shared), outputs);
 }
 
 template <class T, class Outputs>
