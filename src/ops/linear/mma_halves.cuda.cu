@@ -5,26 +5,30 @@ namespace consonant::GPU_BUILD::mma {
 
 namespace {
 
-// In outputs of a wide tile that a processor makes one after the other: tiles are spread as evenly as they can be.
-template <class T>
-double time_of(const HalvesProduct& p, const Limits& limits, double cost) {
-  if (T::shared_bytes > limits.shared_bytes) return HUGE_VAL;
+// What a processor's tiles cost, which it makes one after the other: they are spread as evenly as they can be.
+template <class Priced>
+int64_t cost_of(const HalvesProduct& p, const Limits& limits) {
+  using T = typename Priced::Tile;
+  if (T::shared_bytes > limits.shared_bytes) return INT64_MAX;
   const int64_t tiles = ceil_div(p.x.rows, T::tokens) * ceil_div(p.w.rows, T::rows);
-  return static_cast<double>(ceil_div(tiles, limits.processors) * T::tokens * T::rows) * cost;
+  return ceil_div(tiles, limits.processors) * T::tokens * T::rows * Priced::cost;
+}
+
+template <class... Priced>
+void launch_cheapest(Choices<Priced...>, const HalvesProduct& p, const PlainOutputs& outputs, Accelerator& device) {
+  const int64_t least = std::min({cost_of<Priced>(p, device.limits())...});
+  const auto launch_if_cheapest = [&]<class One>() {
+    if (cost_of<One>(p, device.limits()) != least) return false;
+    launch_tiles<typename One::Tile>(p, outputs, device);
+    return true;
+  };
+  (launch_if_cheapest.template operator()<Priced>() || ...);
 }
 
 }  // namespace
 
 void launch_halves(const HalvesProduct& p, const PlainOutputs& outputs, Accelerator& device) {
-  const Limits& limits = device.limits();
-  const double wide = time_of<WideTile>(p, limits, 1), even = time_of<EvenTile>(p, limits, even_cost),
-               small = time_of<SmallTile>(p, limits, small_cost);
-  if (wide <= even && wide <= small)
-    launch_tiles<WideTile>(p, outputs, device);
-  else if (even <= small)
-    launch_tiles<EvenTile>(p, outputs, device);
-  else
-    launch_tiles<SmallTile>(p, outputs, device);
+  launch_cheapest(TileChoices(), p, outputs, device);
 }
 
 }  // namespace consonant::GPU_BUILD::mma

@@ -36,8 +36,15 @@ constexpr int64_t slab_bytes = 32 << 20, slab_rows = 4096;
 using WideTile = HalvesTiling<2, 4, 4, 8, 4>;   // 128 tokens x 256 rows, a block a processor
 using EvenTile = HalvesTiling<2, 2, 4, 8, 3>;   // 128 x 128, two
 using SmallTile = HalvesTiling<2, 2, 2, 4, 3>;  // 64 x 64, four
-// What a tile of each costs, where an output of a wide one costs 1.
-constexpr double even_cost = 1.05, small_cost = 1.5;
+// Those that a product chooses from, and what an output of each costs.
+template <class T, int Cost>
+struct Priced {
+  using Tile = T;
+  static constexpr int cost = Cost;
+};
+template <class... Tiles>
+struct Choices {};
+using TileChoices = Choices<Priced<WideTile, 100>, Priced<EvenTile, 105>, Priced<SmallTile, 150>>;
 
 // Tiles of up to so many neighbours along the tokens run together, before the next rows.
 constexpr int tokens_together = 16;
