@@ -86,12 +86,13 @@ struct HalvesSource {
     rows = m.rows - first_row - row, columns = m.columns - chunk * 8;
     to = halves_at(row, chunk);
   }
-  GPU_FN void request(int step, gpu::Shared<uint8_t> stage) const {
+  // One of three parts.
+  GPU_FN void request(int step, gpu::Shared<uint8_t> stage, int part) const {
     const auto at = from + int64_t{step} * step_bytes;
     const bool here = step * step_columns < columns;
     GPU_UNROLL
     for (int i = 0; i < Rows; i += rows_at_once)
-      copy16(stage + (to + i * step_bytes), at + i * stride, here && i < rows);
+      if (i / rows_at_once % 3 == part) copy16(stage + (to + i * step_bytes), at + i * stride, here && i < rows);
   }
 };
 
@@ -180,12 +181,12 @@ GPU_KERNEL void multiply_halves(HalvesProduct p, Outputs outputs) {
   const HalvesSource<T::tokens, T::threads> x(p.x, place.token);
   const HalvesSource<T::rows, T::threads> w(p.w, place.row);
   const int steps = (p.x.columns + step_columns - 1) / step_columns;
-  const auto request = [&](int step, int to) {
+  const auto request = [&](int step, int to, int part) {
     if (step < steps) {
       const auto stage = shared + to * T::stage_bytes;
-      x.request(step, stage), w.request(step, stage + T::tokens * step_bytes);
+      x.request(step, stage, part), w.request(step, stage + T::tokens * step_bytes, 2 - part);
     }
-    end_batch();
+    if (part == 2) end_batch();
   };
 
   const int lane = gpu::lane();
@@ -196,7 +197,8 @@ GPU_KERNEL void multiply_halves(HalvesProduct p, Outputs outputs) {
   HalvesOperands<T> operands[2];
 
   gpu::wait_for_inputs();
-  for (int s = 0; s + 1 < T::stages; ++s) request(s, s);
+  for (int s = 0; s + 1 < T::stages; ++s) GPU_UNROLL
+  for (int part = 0; part < 3; ++part) request(s, s, part);
   wait_for_batches<T::stages - 2>();
   gpu::sync();
   if (steps > 0) operands[0].load(shared, x_at, w_at, 0);
@@ -214,7 +216,8 @@ GPU_KERNEL void multiply_halves(HalvesProduct p, Outputs outputs) {
         gpu::sync();  // the next step is there, and all have read this one
         operands[0].load(shared + stage * T::stage_bytes, x_at, w_at, 0);
       }
-      if (i == 0) request(step + T::stages - 1, before);
+      // Reads of shared memory wait for the copies before them to be asked for, so these are spread.
+      if (i < 3) request(step + T::stages - 1, before, i);
       operands[i % 2].multiply_into(sums);
     }
   }
