@@ -88,7 +88,11 @@ class TensorCores : public testing::Test {
   template <DType Type>
   void check(int64_t k) {
     prepare<Type>(5, 21, k);
-    const auto few = results([&](const Args& args) { mma::launch_few<Type>(args, *device, mma::few_shape(5, 21, k)); });
+    const auto few = results([&](const Args& args) {
+      const View *const weights[] = {&args.in[1]}, *const biases[] = {&args.in[2]}, *const y[] = {&args.out[0]};
+      mma::launch_few<Type>({.x = &args.in[0], .weights = weights, .biases = biases, .residual = &args.in[3], .y = y},
+                            *device);
+    });
     for (size_t i = 0; i < few.size(); ++i)  // rounding to 11 bits adds up like noise
       ASSERT_NEAR(few[i], expected[i], 4 * 0x1p-11 * std::sqrt(spread[i])) << name(Type) << ", element " << i;
     std::byte* const scratch = device->allocate(mma::records_scratch<Type>(5, k));

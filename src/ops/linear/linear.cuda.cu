@@ -8,24 +8,14 @@
 
 #include <fmt/format.h>
 
-#include "ops/linear/mma_launch.hpp"
+#include "ops/gpu_kernel.hpp"
+#include "ops/linear/few_products.hpp"
+#include "ops/linear/mma_forms.hpp"
 #include "ops/work.hpp"
 
 namespace consonant::GPU_BUILD {
 
 namespace {
-
-mma::Forms forms(DType type) {
-  switch (type) {
-#define TYPE(name)  \
-  case DType::name: \
-    return mma::forms_##name();
-#include "ops/linear/mma.def"
-#undef TYPE
-    default:
-      return {};
-  }
-}
 
 bool rows_contiguous(const Tensor& x) {
   const Output& value = x.node->outputs[static_cast<size_t>(x.output)];
@@ -36,24 +26,39 @@ Refusal can_run(const Node& node, const Limits& limits) {
   const Tensor &x = node.inputs[0], &w = node.inputs[1];
   if (limits.compute < 80) return {"the tensor cores need compute capability 8.0"};
   if (Refusal refusal = wants_matrix(w, "w")) return refusal;
-  if (!forms(w.type()).launch) return {fmt::format("w is {}", name(w.type()))};
+  if (!mma::forms_of(w.type()).launch) return {fmt::format("w is {}", name(w.type()))};
   if (!is_quantized(w.type()) && w.shape().last() % 8 != 0)
     return {fmt::format("rows of {} elements don't start at multiples of 16 bytes", w.shape().last())};
   if (!rows_contiguous(x)) return {fmt::format("x is {} in another order", name(x.type()))};
   if (node.attr<LinearAttr>().residual && !rows_contiguous(node.inputs.back()))
     return {"the residual isn't f32 in contiguous rows"};
-  if (limits.shared_bytes < forms(w.type()).least_memory) return {"a block has too little shared memory"};
+  if (limits.shared_bytes < mma::forms_of(w.type()).least_memory) return {"a block has too little shared memory"};
   if (w.shape()[0] > limits.grid * 16 || w.shape().last() > (1 << 30)) return {"w is too large"};
   return {};
 }
 
 int64_t scratch(const Node& node, const Limits& limits) {
-  const Shape& w = node.inputs[1].shape();
-  return forms(node.inputs[1].type()).scratch(node.inputs[0].shape()[0], w[0], w[1], limits);
+  const Shape &x = node.inputs[0].shape(), &w = node.inputs[1].shape();
+  const DType type = node.inputs[1].type();
+  if (takes_few_products(type, x[0], w[1], false, limits)) return 0;
+  return mma::forms_of(type).scratch(x[0], w[0], w[1], limits);
+}
+
+void launch_few(const Args& args, Accelerator& device) {
+  const LinearAttr& attr = args.attr<LinearAttr>();
+  const View* const weights[] = {&args.in[1]};
+  const View* const biases[] = {attr.bias ? &args.in[2] : nullptr};
+  const View* const y[] = {&args.out[0]};
+  FewProducts products{.x = &args.in[0], .weights = weights, .biases = biases, .y = y};
+  if (attr.residual) products.residual = &args.in.back();
+  launch_few_products(products, device);
 }
 
 void launch(const Args& args, Accelerator& device, std::byte* scratch) {
-  if (args.out[0].shape.count() != 0) forms(args.in[1].type).launch(args, device, scratch);
+  if (args.out[0].shape.count() == 0) return;
+  const View &x = args.in[0], &w = args.in[1];
+  if (takes_few_products(w.type, x.shape[0], w.shape[1], false, device.limits())) return launch_few(args, device);
+  mma::forms_of(w.type).launch(args, device, scratch);
 }
 
 }  // namespace

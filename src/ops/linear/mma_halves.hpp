@@ -7,7 +7,7 @@
 //
 // An output is one chain of products over 16 columns in their order, whatever the tile: all of them give it the same
 // bits.
-#include "ops/linear/mma_few.hpp"
+#include "ops/linear/mma_unit.hpp"
 
 namespace consonant::GPU_BUILD::mma {
 
@@ -27,10 +27,8 @@ struct HalvesTiling {
 
 // ---- what may be tuned
 
-// From so many tokens and rows on, weights are first decoded to halves.
-constexpr int64_t halves_tokens = 128, halves_rows = 64;
-// They are decoded slab by slab, so that what was written is read from the cache: rows of so many bytes, but at least
-// so many that their tiles fill the processors.
+// Besides halves_tokens and halves_rows of mma_forms.hpp. Weights are decoded slab by slab, so that what was written is
+// read from the cache: rows of so many bytes, but at least so many that their tiles fill the processors.
 constexpr int64_t slab_bytes = 32 << 20, slab_rows = 4096;
 
 using WideTile = HalvesTiling<2, 4, 4, 8, 4>;   // 128 tokens x 256 rows, a block a processor

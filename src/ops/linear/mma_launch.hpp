@@ -6,21 +6,12 @@
 #include <algorithm>
 
 #include "ops/linear/linear.hpp"
+#include "ops/linear/mma_few.hpp"
+#include "ops/linear/mma_forms.hpp"
 #include "ops/linear/mma_prepare.hpp"
 #include "ops/linear/mma_some.hpp"
 
 namespace consonant::GPU_BUILD::mma {
-
-// What linear.cuda.cu needs of a type.
-struct Forms {
-  int64_t least_memory;  // shared, of a block
-  int64_t (*scratch)(int64_t tokens, int64_t rows, int64_t columns, const Limits& limits);
-  void (*launch)(const Args& args, Accelerator& device, std::byte* scratch);
-};
-
-#define TYPE(name) Forms forms_##name();
-#include "ops/linear/mma.def"
-#undef TYPE
 
 // By the tiling that suits the sizes.
 void launch_halves(const HalvesProduct& p, const PlainOutputs& outputs, Accelerator& device);
@@ -30,13 +21,6 @@ template <DType Type, int Tokens>
 using Small = Tiling<4, 1, 1, Tokens / 8, has_blocks(Type) ? 4 : 2>;
 
 inline int64_t units_of(int64_t columns) { return ceil_div(columns, unit_columns); }
-
-// For the few tokens whose records fit into a block's shared memory.
-inline FewShape few_shape(int64_t tokens, int64_t rows, int64_t columns) {
-  FewShape s{static_cast<int>(tokens), static_cast<int>(units_of(columns)), static_cast<int>(ceil_div(rows, 16)), 1};
-  s.at_once = static_cast<int>(ceil_div(few_warps, std::max(s.units, 1)));
-  return s;
-}
 
 inline bool rows_aligned(const View& x) {
   return x.strides[0] % 4 == 0 && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
@@ -68,21 +52,48 @@ Matrix<Type> matrix_of(const View& w) {
 
 // ---- few tokens
 
-template <DType Type>
-void launch_few(const Args& args, Accelerator& device, const FewShape& s) {
-  const View &x = args.in[0], &w = args.in[1];
-  const int64_t shared = FewMemory<Type>(s).end;
-  const int64_t resident = std::clamp<int64_t>(device.limits().shared_bytes / (shared + 1024), 1, 3);
-  const int64_t rounds = ceil_div(s.tiles, s.at_once);
-  const int64_t turns = ceil_div(rounds, resident * device.limits().processors);
-  gpu::launch_early<few_tokens<Type, PlainInputs, PlainOutputs>, few_warps * 32>(
-      device, {ceil_div(rounds, turns)}, shared, matrix_of<Type>(w), s, inputs_of(x), outputs_of(args));
+inline int team_of(int64_t units) { return units >= 8 ? 8 : units >= 4 ? 4 : units >= 2 ? 2 : 1; }
+
+template <DType Type, int Together>
+FewMemory<Type, Together> memory_of(int64_t tokens, int64_t columns) {
+  const int64_t units = units_of(columns);
+  return {tokens, units, few_warps / team_of(units)};
 }
 
-// Whether the tokens' records fit into a block's shared memory beside the weights.
+template <DType Type, int Together>
+void launch_few_as(const FewProducts& p, Accelerator& device) {
+  Matrices<Type> w;
+  ProductOutputs outputs;
+  outputs.activation = p.activation;
+  if (p.residual) outputs.residual = rows_of<const float>(*p.residual);
+  int tiles = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const size_t at = std::min(i, p.weights.size() - 1);
+    w.all[i] = matrix_of<Type>(*p.weights[at]);
+    w.first[i] = tiles;
+    outputs.y[i] = rows_of<float>(*p.y[std::min(i, p.y.size() - 1)]);
+    outputs.bias[i] = at < p.biases.size() && p.biases[at] ? pointer<const float>(*p.biases[at]) : nullptr;
+    if (i < (p.gated ? 1 : p.weights.size())) tiles += static_cast<int>(ceil_div(w.all[i].rows, 16));
+  }
+  const int64_t tokens = p.x->shape[0], columns = w.all[0].columns, units = units_of(columns);
+  const FewShape s{static_cast<int>(tokens), static_cast<int>(units), tiles, team_of(units)};
+  const NormedInputs inputs{inputs_of(*p.x), p.norm ? pointer<const float>(*p.norm) : nullptr, p.epsilon};
+  const int64_t shared = memory_of<Type, Together>(tokens, columns).end;
+  const int64_t resident = std::clamp<int64_t>(device.limits().shared_bytes / (shared + 1024), 1, 3);
+  const int64_t rounds = ceil_div(tiles, few_warps / s.team);
+  const int64_t turns = ceil_div(rounds, resident * device.limits().processors);
+  gpu::launch_early<few_products<Type, Together>, few_warps * 32>(device, {ceil_div(rounds, turns)}, shared, w, s,
+                                                                  inputs, outputs);
+}
+
 template <DType Type>
-bool few(const FewShape& s, const Limits& limits) {
-  return s.tokens <= 8 && FewMemory<Type>(s).end <= limits.shared_bytes;
+void launch_few(const FewProducts& products, Accelerator& device) {
+  products.gated ? launch_few_as<Type, 2>(products, device) : launch_few_as<Type, 1>(products, device);
+}
+
+template <DType Type>
+int64_t few_memory(int64_t tokens, int64_t columns, bool gated) {
+  return gated ? memory_of<Type, 2>(tokens, columns).end : memory_of<Type, 1>(tokens, columns).end;
 }
 
 // ---- some tokens
@@ -182,11 +193,6 @@ template <DType Type>
 void launch_form(const Args& args, Accelerator& device, std::byte* scratch) {
   const View &x = args.in[0], &w = args.in[1];
   const int64_t tokens = x.shape[0], rows = w.shape[0], k = w.shape[1];
-  const FewShape s = few_shape(tokens, rows, k);
-  if (few<Type>(s, device.limits())) {
-    launch_few<Type>(args, device, s);
-    return;
-  }
   if (many(tokens, rows, device.limits())) {
     launch_many<Type>(args, device, scratch, slab_of<Type>(rows, k),
                       [&](const HalvesProduct& p, const PlainOutputs& outputs) { launch_halves(p, outputs, device); });
@@ -201,14 +207,14 @@ void launch_form(const Args& args, Accelerator& device, std::byte* scratch) {
 // At a node's capacity, for any number of tokens up to that.
 template <DType Type>
 int64_t form_scratch(int64_t tokens, int64_t rows, int64_t k, const Limits& limits) {
-  if (few<Type>(few_shape(tokens, rows, k), limits)) return 0;
   if (!many(tokens, rows, limits)) return records_scratch<Type>(tokens, k);
   return std::max(HalvesScratch(tokens, slab_of<Type>(rows, k), k).end, records_scratch<Type>(halves_tokens - 1, k));
 }
 
-#define FORMS(type)                                                                                                 \
-  Forms forms_##type() {                                                                                            \
-    return {split_memory<DType::type, Small<DType::type, 8>>, form_scratch<DType::type>, launch_form<DType::type>}; \
+#define FORMS(type)                                                                                       \
+  Forms forms_##type() {                                                                                  \
+    constexpr DType t = DType::type;                                                                      \
+    return {split_memory<t, Small<t, 8>>, few_memory<t>, launch_few<t>, form_scratch<t>, launch_form<t>}; \
   }
 
 }  // namespace consonant::GPU_BUILD::mma

@@ -4,8 +4,9 @@
 // A linear node for some tokens: more than few, but too few to decode the weights for. A first launch makes the tokens'
 // records once; then a block makes a tile of rows by tokens, and walks along the columns by slices of 64, which copies
 // bring to shared memory some slices ahead. Weights stay packed there: a warp unpacks an operand in registers and
-// multiplies it with all of its tokens. Sums are those of mma_few.hpp, bit by bit: the same products in the same order.
-#include "ops/linear/mma_few.hpp"
+// multiplies it with all of its tokens. Sums are those of mma_unit.hpp and mma_few.hpp, bit by bit: the same products
+// in the same order.
+#include "ops/linear/mma_unit.hpp"
 
 namespace consonant::GPU_BUILD::mma {
 

@@ -24,6 +24,10 @@ std::vector<Tensor> fuse_gated(const std::vector<Tensor>& outputs);
 // add(linear(x, w), bias) and add(residual, linear(x, w)) -> linear with an epilogue. Bit-equal to the plain nodes.
 std::vector<Tensor> fuse_epilogue(const std::vector<Tensor>& outputs);
 
+// Linear layers of one value, up to three, with the rms_norm before them if nothing else reads it -> linear_set; and
+// gated(linear(x, w0), linear(x, w1)) -> linear_gated. For accelerators.
+std::vector<Tensor> fuse_linear_sets(const std::vector<Tensor>& outputs);
+
 // linear(x, w) with a quantised w -> linear(quantize(x), w): activations in 8 bits, in 16 where weights have 4 or
 // fewer. What
 // --precision auto means on the CPU.
