@@ -27,8 +27,9 @@ struct HalvesTiling {
 
 // ---- what may be tuned
 
-// Besides halves_tokens and halves_rows of mma_forms.hpp. Weights are decoded slab by slab, so that what was written is
-// read from the cache: rows of so many bytes, but at least so many that their tiles fill the processors.
+// Weights are decoded slab by slab, so that what was written is read from the cache: rows of so many bytes, but at
+// least so many that their tiles fill the processors. From where on they are: halves_tokens and halves_rows of
+// mma_forms.hpp.
 constexpr int64_t slab_bytes = 32 << 20, slab_rows = 4096;
 
 using WideTile = HalvesTiling<2, 4, 4, 8, 4>;   // 128 tokens x 256 rows, a block a processor
