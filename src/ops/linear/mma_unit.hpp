@@ -25,11 +25,40 @@ struct PlainOutputs {
   Rows<float> y;
   gpu::Ptr<const float> bias;  // or null
   Rows<const float> residual;  // data null: none
+  bool fours = false;          // rows of all three begin at multiples of 16 bytes
 
   GPU_FN void store(int row, int token, float sum) const {
     if (bias) sum = gpu::add(sum, bias[row]);
     if (residual.data) sum = gpu::add(sum, residual.row(token)[row]);
     y.row(token)[row] = sum;
+  }
+  // The same in two steps, for the first `count` of four rows, of which the first is a multiple of four.
+  GPU_FN Four added_to(int row, int token, Four sums, int count) const {
+    const auto add = [&](gpu::Ptr<const float> from) {
+      if (fours && count >= 4) {
+        const Four more = four_of(gpu::load16(from));
+        GPU_UNROLL
+        for (int i = 0; i < 4; ++i) sums.x[i] = gpu::add(sums.x[i], more.x[i]);
+      } else {
+        GPU_UNROLL
+        for (int i = 0; i < 4; ++i)
+          if (i < count) sums.x[i] = gpu::add(sums.x[i], from[i]);
+      }
+    };
+    if (bias) add(bias + row);
+    if (residual.data) add(residual.row(token) + row);
+    return sums;
+  }
+  GPU_FN void store_four(int row, int token, const Four& sums, int count) const {
+    const auto to = y.row(token) + row;
+    if (fours && count >= 4) {
+      gpu::store16(to, gpu::U4{gpu::to_bits(sums.x[0]), gpu::to_bits(sums.x[1]), gpu::to_bits(sums.x[2]),
+                               gpu::to_bits(sums.x[3])});
+      return;
+    }
+    GPU_UNROLL
+    for (int i = 0; i < 4; ++i)
+      if (i < count) to[i] = sums.x[i];
   }
 };
 

@@ -67,6 +67,8 @@ void launch(const Args& args, Accelerator& device, std::byte* scratch) {
 
 }  // namespace
 
-GpuKernel linear_set_mma_gpu() { return {"linear_set_mma", Op::linear_set, can_run, scratch, launch, 0x1p-11}; }
+GpuKernel linear_set_mma_gpu() {
+  return {"linear_set_mma", Op::linear_set, can_run, scratch, launch, 0x1p-11, linear_mma_gpu().same_bits_to};
+}
 
 }  // namespace consonant::GPU_BUILD
