@@ -40,7 +40,7 @@ std::vector<int32_t> some_ids(const std::string& model) {
 
 TEST(Residency, AModelIsRefusedWithTheListWhereAKernelIsMissing) {
   for (const char* model : {"llama", "qwen2", "qwen3", "gemma3"})
-    for (const Op missing : {Op::attend, Op::rope, Op::linear, Op::kv_append, Op::sample}) {
+    for (const Op missing : {Op::attend, Op::linear, Op::linear_set, Op::rope_append, Op::sample}) {
       Target target = open_target("emu32");
       std::vector<GpuKernel> kernels(target.kernels.begin(), target.kernels.end());
       std::erase_if(kernels, [&](const GpuKernel& kernel) { return kernel.op == missing; });
@@ -86,20 +86,20 @@ void disturb(const View& y) {
   }
 }
 
-template <Op op>
+template <Op op, size_t output>
 void wrong(const Args& args, Accelerator& device, std::byte* scratch) {
   right[static_cast<size_t>(op)](args, device, scratch);
   device.wait();
-  disturb(args.out[0]);
+  disturb(args.out[output]);
 }
 
-template <Op op>
+template <Op op, size_t output = 0>
 void expect_found(const char* source) {
-  SCOPED_TRACE(op_name(id(op)));
+  SCOPED_TRACE(fmt::format("output {} of {}", output, op_name(id(op))));
   Target target = open_target("emu32");
   std::vector<GpuKernel> kernels(target.kernels.begin(), target.kernels.end());
   for (GpuKernel& kernel : kernels)
-    if (kernel.op == op) right[static_cast<size_t>(op)] = kernel.launch, kernel.launch = wrong<op>;
+    if (kernel.op == op) right[static_cast<size_t>(op)] = kernel.launch, kernel.launch = wrong<op, output>;
   target.kernels = kernels;
   const auto device = engine_on("llama", target);
   const auto reference = Engine::load(path_of("llama"), options_for("cpu"));
@@ -112,13 +112,13 @@ void expect_found(const char* source) {
 
 TEST(Bisect, FindsAKernelThatIsWrong) {
   expect_found<Op::rows>("llama.cpp:");
-  expect_found<Op::rms_norm>("llama.cpp:");
   expect_found<Op::linear>("llama.cpp:");
+  expect_found<Op::linear_set>("llama.cpp:");
   expect_found<Op::rope_angles>("llama.cpp:");
-  expect_found<Op::rope>("llama.cpp:");
-  expect_found<Op::kv_append>("llama.cpp:");
+  expect_found<Op::rope_append>("llama.cpp:");
+  expect_found<Op::rope_append, 1>("llama.cpp:");
+  expect_found<Op::rope_append, 2>("llama.cpp:");
   expect_found<Op::attend>("llama.cpp:");
-  expect_found<Op::gated>("llama.cpp:");
 }
 
 TEST(Prove, EveryModelAgrees) {
@@ -137,7 +137,6 @@ TEST(Prove, EveryModelAgrees) {
     }
 }
 
-// Caches of both are in blocks of int8: an append is compared by the numbers that they hold.
 TEST(Prove, ACacheInQ8_0Agrees) {
   EngineOptions options = options_for("cpu"), on_device = options_for("emu32");
   options.kv = on_device.kv = "q8_0";
@@ -152,14 +151,15 @@ TEST(Bisect, FindsAWrongAppendToAQ8_0Cache) {
   Target target = open_target("emu32");
   std::vector<GpuKernel> kernels(target.kernels.begin(), target.kernels.end());
   for (GpuKernel& kernel : kernels) {
-    if (kernel.op != Op::kv_append) continue;
-    right[static_cast<size_t>(Op::kv_append)] = kernel.launch;
+    if (kernel.op != Op::rope_append) continue;
+    right[static_cast<size_t>(Op::rope_append)] = kernel.launch;
     kernel.launch = [](const Args& args, Accelerator& device, std::byte* scratch) {
-      right[static_cast<size_t>(Op::kv_append)](args, device, scratch);
+      right[static_cast<size_t>(Op::rope_append)](args, device, scratch);
       device.wait();
-      auto* numbers = reinterpret_cast<int8_t*>(args.out[1].data);  // of the values, of every page
-      const int64_t page = kv_page_bytes(DType::q8_0, args.out[1].shape[1], args.out[1].shape[3]);
-      for (int64_t p = 0; p < args.out[1].shape[0]; ++p)
+      const View& values = args.out[2];
+      auto* numbers = reinterpret_cast<int8_t*>(values.data);
+      const int64_t page = kv_page_bytes(DType::q8_0, values.shape[1], values.shape[3]);
+      for (int64_t p = 0; p < values.shape[0]; ++p)
         for (int64_t i = 0; i < page / 34 * 32; ++i)
           numbers[p * page + i] = static_cast<int8_t>(numbers[p * page + i] / 2);
     };
@@ -170,8 +170,8 @@ TEST(Bisect, FindsAWrongAppendToAQ8_0Cache) {
   const auto reference = Engine::load(path_of("gemma3"), options);
   const auto device = std::make_shared<LanguageEngine>(path_of("gemma3"), options, target);
   const Agreement found = prove(*reference, *device, some_ids("gemma3"));
-  EXPECT_THAT(found.first_divergent_node, HasSubstr("kv_append"));
-  for (const NodeAgreement& node : found.nodes) EXPECT_EQ(node.within_tolerance, node.op != "kv_append") << node.name;
+  EXPECT_THAT(found.first_divergent_node, HasSubstr("rope_append"));
+  for (const NodeAgreement& node : found.nodes) EXPECT_EQ(node.within_tolerance, node.op != "rope_append") << node.name;
 }
 
 // ---- launches

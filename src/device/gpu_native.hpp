@@ -18,6 +18,8 @@
 // One a kernel; as many elements as the launch gave bytes for.
 #define GPU_DYNAMIC_SHARED(type, name) type* const name = reinterpret_cast<type*>(gpu::dynamic_shared())
 #define GPU_UNROLL _Pragma("unroll")
+#define GPU_UNROLL_BY(n) GPU_PRAGMA(unroll n)
+#define GPU_PRAGMA(words) _Pragma(#words)
 
 namespace consonant::GPU_BUILD::gpu {
 

@@ -26,6 +26,9 @@ struct GpuKernel {
   void (*launch)(const Args& args, Accelerator& device, std::byte* scratch);
   // What its inputs are rounded by before they are multiplied: 2^-11 for float16, 0 if they aren't.
   double rounding = 0;
+  // In steps of up to so many tokens, a token's result has the same bits whatever else is in the step; with more it is
+  // within the tolerance of that.
+  int64_t same_bits_to = INT64_MAX;
 };
 
 // A family of accelerators, built in or from a plug-in.

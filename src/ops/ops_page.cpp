@@ -94,7 +94,8 @@ constexpr std::string_view head = R"(# Ops and their kernels
 Made by `consonant verify ops --list`, which asks each kernel what it takes; a test keeps this page current. `reference` is the oracle:
 naive loops that accumulate in double. `consonant verify ops --device D` runs every kernel of a device over the op's cases on the machine at
 hand and compares it with the reference: within the tolerance, every element written, the same bits whatever the order of its chunks, the
-number of threads and the tokens that share a batch, and on an accelerator whether it is launched or replayed.
+number of threads and the tokens that share a batch, and on an accelerator whether it is launched or replayed. (CUDA's tensor cores multiply
+steps of 128 tokens and more in another way than smaller ones: there the bits are the same among those, and within the tolerance of these.)
 
 The kernels of accelerators have one source. The tests run it on two emulators, with 32 and with 64 lanes a warp; it is compiled for CUDA
 (sm_90) and for HIP (gfx90a, gfx1030).

@@ -255,27 +255,17 @@ struct PackedGroup {
   GPU_FN float half(int64_t at, int r) const { return gpu::from_half(static_cast<uint16_t>(words[at] >> r % 2 * 16)); }
 };
 
-// A block of four rows of a group, in registers: what a thread can load 16 bytes a time, and the scales' words hold.
+// What the scales of four rows of a block are made from, in registers.
 template <DType Type>
-struct PackedQuad {
+struct QuadScales {
   using Group = PackedGroup<Type>;
   using At = RecordAt<Type>;
-  static constexpr BlockLayout layout = Group::layout;
   static constexpr int halves = Group::halves ? 2 : 1;
 
-  gpu::U4 base[layout.base_bits], upper[layout.upper_bits ? layout.upper_bits : 1];
   uint32_t d[2], m[2], s[halves], t[halves];
 
   // Rows 4 quad ... 4 quad + 3.
-  GPU_FN void load(const Group& group, int64_t b, int quad) {
-    const auto low = group.words + (group.base_at(b) + quad * 4);
-    GPU_UNROLL
-    for (int i = 0; i < layout.base_bits; ++i) base[i] = gpu::load16(low + i * 8);
-    if constexpr (layout.upper_bits != 0) {
-      const auto high = group.words + (group.upper_at(b) + quad * 4);
-      GPU_UNROLL
-      for (int i = 0; i < layout.upper_bits; ++i) upper[i] = gpu::load16(high + i * 8);
-    }
+  GPU_FN void load_scales(const Group& group, int64_t b, int quad) {
     const int j = static_cast<int>(b & 7);
     const auto halfs = group.words + (group.record_at(b) + quad * 2), bytes = halfs - quad;
     GPU_UNROLL
@@ -289,7 +279,40 @@ struct PackedQuad {
       if constexpr (At::has_t) t[h] = bytes[At::t(j, h)];
     }
   }
+  // Of row `row` (0 ... 3), a constant where this is fast.
+  GPU_FN ScaleMin scale_min(int64_t b, int h, int row) const {
+    float scale = 0, min = 0;
+    uint32_t bytes = 0, more = 0;
+    if constexpr (At::has_d) scale = gpu::from_half(static_cast<uint16_t>(d[row / 2] >> row % 2 * 16));
+    if constexpr (At::has_m) min = gpu::from_half(static_cast<uint16_t>(m[row / 2] >> row % 2 * 16));
+    if constexpr (At::has_t) more = t[h];
+    if constexpr (At::has_s) bytes = scale_bytes<Type>(s[h], more, static_cast<int>(b & 7), h);
+    return scale_of<Type>(scale, min, bytes, more, row);
+  }
 
+  GPU_FN static uint32_t word_of(const gpu::U4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+};
+
+// A block of four rows of a group, in registers: what a thread can load 16 bytes a time, and the scales' words hold.
+template <DType Type>
+struct PackedQuad : QuadScales<Type> {
+  using Group = PackedGroup<Type>;
+  using QuadScales<Type>::word_of;
+  static constexpr BlockLayout layout = Group::layout;
+
+  gpu::U4 base[layout.base_bits], upper[layout.upper_bits ? layout.upper_bits : 1];
+
+  GPU_FN void load(const Group& group, int64_t b, int quad) {
+    const auto low = group.words + (group.base_at(b) + quad * 4);
+    GPU_UNROLL
+    for (int i = 0; i < layout.base_bits; ++i) base[i] = gpu::load16(low + i * 8);
+    if constexpr (layout.upper_bits != 0) {
+      const auto high = group.words + (group.upper_at(b) + quad * 4);
+      GPU_UNROLL
+      for (int i = 0; i < layout.upper_bits; ++i) upper[i] = gpu::load16(high + i * 8);
+    }
+    this->load_scales(group, b, quad);
+  }
   // Of row `row` (0 ... 3); g, h and row are constants where this is fast.
   GPU_FN uint32_t quants(int g, int row) const {
     uint32_t q = plane_bits<layout.base_bits>(word_of(base[plane_word<layout.base_bits>(g)], row), g);
@@ -305,17 +328,6 @@ struct PackedQuad {
     else
       return {numbers<Type, Less>(quants(g, row)), numbers<Type, Less>(quants(g + 4, row))};
   }
-  GPU_FN ScaleMin scale_min(int64_t b, int h, int row) const {
-    float scale = 0, min = 0;
-    uint32_t bytes = 0, more = 0;
-    if constexpr (At::has_d) scale = gpu::from_half(static_cast<uint16_t>(d[row / 2] >> row % 2 * 16));
-    if constexpr (At::has_m) min = gpu::from_half(static_cast<uint16_t>(m[row / 2] >> row % 2 * 16));
-    if constexpr (At::has_t) more = t[h];
-    if constexpr (At::has_s) bytes = scale_bytes<Type>(s[h], more, static_cast<int>(b & 7), h);
-    return scale_of<Type>(scale, min, bytes, more, row);
-  }
-
-  GPU_FN static uint32_t word_of(const gpu::U4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 };
 
 // A matrix in rows8. Element 4 g + i of block b of row r is group(r / 8).decode(b, g, r % 8).x[i].

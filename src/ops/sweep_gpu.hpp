@@ -10,7 +10,8 @@ namespace consonant {
 // that
 //   - every element is written, and nothing behind the outputs and the scratch memory asked for, nor an input,
 //   - a launch that was captured before the inputs were there gives the same bits, so that a program may be replayed,
-//   - tokens computed apart from their neighbours give the same bits.
+//   - tokens computed apart from their neighbours give the same bits, or, of more of them than the kernel gives those
+//     for (GpuKernel::same_bits_to), are within the tolerance too.
 // After an error of the device itself the result is `lost`.
 CaseResult run_case(const GpuKernel& kernel, const OpCase& c, const CaseBuilder::Options& options, Accelerator& device);
 

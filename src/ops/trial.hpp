@@ -83,6 +83,7 @@ class Trial {
     }
   }
   bool has_tokens() const { return tokens() >= 0; }
+  int64_t tokens() const;  // -1: no input is of tokens
 
   // The worst difference of two results as a share; infinite where only one of them is a number.
   double distance(const Results& got, const Results& want) const;
@@ -96,7 +97,6 @@ class Trial {
   const Value& value(size_t i) const { return value(node().inputs[i]); }
   void compute(const Node& node);
   void run_reference(const Args& args) const;
-  int64_t tokens() const;
 
   const OpCase& case_;
   CaseBuilder builder_;

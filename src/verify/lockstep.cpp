@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "tensor/convert.hpp"
-#include "tensor/half.hpp"
 
 namespace consonant {
 
@@ -16,10 +15,6 @@ namespace {
 
 // Rows with next to nothing in them are measured against the whole value's size.
 constexpr double least_share = 1e-3;
-
-// Of a row of 64 numbers in int8 one may be rounded to the other neighbour: 1 / 127 of the greatest, which is a few
-// times the root mean square, over the root of 64.
-constexpr double cache_tolerance = 5e-3;
 
 std::vector<float> floats_of(const View& view) {
   std::vector<float> numbers(static_cast<size_t>(view.shape.count()));
@@ -36,13 +31,22 @@ double root_mean_square(std::span<const float> x) {
   return x.empty() ? 0 : std::sqrt(sum / static_cast<double>(x.size()));
 }
 
-double row_error(std::span<const float> want, std::span<const float> got, double least) {
+// From a float16 number to the next.
+double half_step(float x) {
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  return std::ldexp(1, std::max(exponent - 11, -24));
+}
+
+// A node that computes what it stores as float16 (`rounds`) may round to either neighbour: no error.
+double row_error(std::span<const float> want, std::span<const float> got, double least, bool rounds) {
   double sum = 0;
   for (size_t i = 0; i < want.size(); ++i) {
     const bool same = want[i] == got[i] || (std::isnan(want[i]) && std::isnan(got[i]));
     if (same) continue;
     const double difference = double{want[i]} - got[i];
     if (!std::isfinite(difference)) return std::nan("");
+    if (rounds && std::abs(difference) <= half_step(want[i])) continue;
     sum += difference * difference;
   }
   if (sum == 0) return 0;
@@ -51,44 +55,37 @@ double row_error(std::span<const float> want, std::span<const float> got, double
 
 double worse(double a, double b) { return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b); }
 
-// A q8_0 cache (graph/inputs.hpp): a page's int8 numbers, then their float16 scales, one for 32 neighbours along dim.
-// Keys [page, head, dim, position], values [page, head, position, dim].
-std::vector<float> floats_of_cache(const View& cache, bool keys) {
-  const int64_t pages = cache.shape[0], heads = cache.shape[1], rows = cache.shape[2], columns = cache.shape[3];
-  const int64_t head = rows * columns, page_bytes = heads * head / 32 * 34;
-  std::vector<float> numbers;
-  numbers.reserve(static_cast<size_t>(cache.shape.count()));
+// Pages of a q8_0 cache whose int8 numbers, and the bits of whose scales, differ by no more than one.
+bool rounds_alike(const View& want, const View& got) {
+  const int64_t pages = want.shape[0], numbers = want.shape.count() / std::max<int64_t>(pages, 1);
+  const int64_t page_bytes = numbers + numbers / 32 * 2;
   for (int64_t page = 0; page < pages; ++page) {
-    const std::byte* bytes = cache.data + page * page_bytes;
-    const auto* quants = reinterpret_cast<const int8_t*>(bytes);
-    const auto* scales = reinterpret_cast<const Half*>(bytes + heads * head);
-    for (int64_t i = 0; i < heads * head; ++i) {
-      const int64_t row = i / columns, column = i % columns;  // rows of all heads
-      const int64_t scale = keys ? row / 32 * columns + column : (row * columns + column) / 32;
-      numbers.push_back(static_cast<float>(quants[i]) * to_float(scales[scale]));
-    }
+    const std::byte *a = want.data + page * page_bytes, *b = got.data + page * page_bytes;
+    for (int64_t i = 0; i < numbers; ++i)
+      if (std::abs(int{reinterpret_cast<const int8_t*>(a)[i]} - reinterpret_cast<const int8_t*>(b)[i]) > 1)
+        return false;
+    for (int64_t i = 0; i < numbers / 32; ++i)
+      if (std::abs(int{reinterpret_cast<const uint16_t*>(a + numbers)[i]} -
+                   reinterpret_cast<const uint16_t*>(b + numbers)[i]) > 1)
+        return false;
   }
-  return numbers;
+  return true;
 }
 
-bool is_cache(const View& view) { return view.type == DType::q8_0 && view.shape.rank() == 4; }
-
-// Rows of `n` numbers.
-double worst_row(const std::vector<float>& a, const std::vector<float>& b, size_t n) {
+// `computes`: the node computes what it stores in few bits, where the reference's had it given.
+double error_of(const View& want, const View& got, bool computes) {
+  if (!is_float(want.type)) {  // integers, and caches in blocks
+    if (std::memcmp(want.data, got.data, static_cast<size_t>(extent(want))) == 0) return 0;
+    return computes && want.type == DType::q8_0 && rounds_alike(want, got) ? 0 : HUGE_VAL;
+  }
+  const std::vector<float> a = floats_of(want), b = floats_of(got);
   const double least = least_share * root_mean_square(a);
+  const auto n = static_cast<size_t>(want.last());
   double worst = 0;
   for (size_t at = 0; at + n <= a.size() && n > 0; at += n)
-    worst = worse(worst, row_error(std::span(a).subspan(at, n), std::span(b).subspan(at, n), least));
+    worst = worse(worst, row_error(std::span(a).subspan(at, n), std::span(b).subspan(at, n), least,
+                                   computes && want.type == DType::f16));
   return worst;
-}
-
-double error_of(const View& want, const View& got, size_t output) {
-  if (is_cache(want))  // an append's outputs are the keys and the values
-    return worst_row(floats_of_cache(want, output == 0), floats_of_cache(got, output == 0),
-                     static_cast<size_t>(want.last()));
-  if (!is_float(want.type))  // integers
-    return std::memcmp(want.data, got.data, static_cast<size_t>(extent(want))) == 0 ? 0 : HUGE_VAL;
-  return worst_row(floats_of(want), floats_of(got), static_cast<size_t>(want.last()));
 }
 
 }  // namespace
@@ -119,12 +116,25 @@ NodeDifference& Lockstep::entry(const PlannedNode& planned) {
   return nodes_[found->second];
 }
 
+// The reference's values of a node's outputs: those that it covers last made them. Empty if the reference lacks one.
+std::vector<Lockstep::Kept*> Lockstep::kept_for(const Node& node) {
+  const std::vector<std::string> names = node.covers.empty() ? std::vector<std::string>{node.name} : node.covers;
+  std::vector<Kept*> wanted;
+  for (auto name = names.rbegin(); name != names.rend() && wanted.size() < node.outputs.size(); ++name) {
+    const auto found = kept_.find(*name);
+    if (found == kept_.end()) return {};
+    for (auto kept = found->second.rbegin(); kept != found->second.rend(); ++kept)
+      wanted.insert(wanted.begin(), &*kept);
+  }
+  return wanted;
+}
+
 bool Lockstep::compare(const PlannedNode& planned, std::span<const View> outputs) {
-  const auto kept = kept_.find(planned.node->name);
+  const std::vector<Kept*> kept = kept_for(*planned.node);
   const auto matches = [&] {
-    if (kept == kept_.end() || kept->second.size() != outputs.size()) return false;
+    if (kept.size() != outputs.size()) return false;
     for (size_t i = 0; i < outputs.size(); ++i)
-      if (kept->second[i].type != outputs[i].type || kept->second[i].shape != outputs[i].shape) return false;
+      if (kept[i]->type != outputs[i].type || kept[i]->shape != outputs[i].shape) return false;
     return true;
   };
   if (!matches()) {
@@ -134,12 +144,11 @@ bool Lockstep::compare(const PlannedNode& planned, std::span<const View> outputs
   }
   NodeDifference& node = entry(planned);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    Kept& want = kept->second[i];
+    Kept& want = *kept[i];
     View view = outputs[i];
     view.data = want.bytes.data();
-    node.error = worse(node.error, error_of(view, outputs[i], i));
+    node.error = worse(node.error, error_of(view, outputs[i], !planned.node->covers.empty()));
     node.rows += view.rows();
-    if (is_cache(view)) node.tolerance = std::max(node.tolerance, cache_tolerance);
     if (corrected_) std::copy(want.bytes.begin(), want.bytes.end(), outputs[i].data);
   }
   return corrected_;

@@ -27,7 +27,8 @@ double lockstep_tolerance(double rounding);
 
 // Compares two programs of the same graph that run the same steps, node by node. Every node of the device is given the
 // reference's inputs if `corrected`: then an error is its own kernel's. Otherwise the device's go on, and errors add
-// up.
+// up. A node that covers several of the reference's is compared with those that made its outputs; what it stores in few
+// bits may be rounded to either neighbour.
 class Lockstep {
  public:
   explicit Lockstep(bool corrected) : corrected_(corrected) {}
@@ -48,6 +49,7 @@ class Lockstep {
     std::vector<std::byte> bytes;
   };
 
+  std::vector<Kept*> kept_for(const Node& node);
   bool compare(const PlannedNode& planned, std::span<const View> outputs);
   NodeDifference& entry(const PlannedNode& planned);
 

@@ -24,6 +24,7 @@
 #define GPU_DYNAMIC_SHARED(type, name) \
   const ::consonant::GPU_BUILD::gpu::Shared<type> name = ::consonant::GPU_BUILD::gpu::dynamic_shared<type>()
 #define GPU_UNROLL
+#define GPU_UNROLL_BY(n)
 
 namespace consonant::GPU_BUILD::gpu {
 

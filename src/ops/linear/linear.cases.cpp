@@ -52,6 +52,9 @@ std::vector<OpCase> linear_cases() {
   // More than a tile of rows and tokens, and k of several units a chain.
   for (const DType type : {DType::q8_0, DType::q5_1, DType::q2_k, DType::q4_k, DType::q6_k})
     cases.push_back(product({type, 70, 70, 2048}));
+  // What tensor cores decode first.
+  for (const DType type : {DType::f16, DType::bf16, DType::q8_0, DType::q5_1, DType::q4_k})
+    cases.push_back(product({type, 131, 69, type == DType::q4_k ? 512 : 352, DType::f32, true, true}));
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
     cases.push_back(product({type, 67, 66, 1024}));
     cases.push_back(product({type, 18, 9, 1031}));

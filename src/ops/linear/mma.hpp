@@ -59,6 +59,16 @@ GPU_FN void wait_for_batches() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
+// Four matrices of 8 rows x 16 bytes in shared memory, of which lane l says where row l % 8 of matrix l / 8 begins (in
+// bytes from `from`): to[i] is word lane % 4 of row lane / 4 of matrix i.
+GPU_FN void load_matrices(uint32_t (&to)[4], gpu::Shared<const uint8_t> from, int at) {
+  const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(from)) + at;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(address)
+               : "memory");
+}
+
 // c [16, 8] += a [16, 16] b [16, 8]. With g = lane / 4 and t = lane % 4, a lane has of a the rows g and g + 8 at k of
 // 2 t, 2 t + 1 (words 0, 1) and at k of 2 t + 8, 2 t + 9 (words 2, 3), of b column g at the same k (b0 and b1), and of
 // c the rows g (0, 1) and g + 8 (2, 3) at columns 2 t and 2 t + 1.
@@ -111,6 +121,13 @@ GPU_FN void copy4(gpu::Shared<float> to, gpu::Ptr<const float> from) { *to = *fr
 GPU_FN void end_batch() {}
 template <int Pending>
 GPU_FN void wait_for_batches() {}
+
+GPU_FN void load_matrices(uint32_t (&to)[4], gpu::Shared<const uint8_t> from, int at) {
+  for (int i = 0; i < 4; ++i) {
+    const int row = gpu::shfl(at, 8 * i + gpu::lane() / 4);
+    to[i] = gpu::cast<const uint32_t>(from + row)[gpu::lane() % 4];
+  }
+}
 
 template <bool Bfloat>
 GPU_FN void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {

@@ -22,6 +22,10 @@ constexpr int part_bytes = unit_columns * 2;
 template <DType Type>
 constexpr int record_bytes = parts<Type>* part_bytes + 64;
 
+GPU_FN Four four_of(const gpu::U4& bits) {
+  return {{gpu::from_bits(bits.x), gpu::from_bits(bits.y), gpu::from_bits(bits.z), gpu::from_bits(bits.w)}};
+}
+
 // Four neighbouring activations of a token, zeros from the end of the row on; a policy of what multiplies the weights.
 struct PlainInputs {
   Rows<const float> x;
@@ -32,8 +36,7 @@ struct PlainInputs {
     const int cols = static_cast<int>(x.cols);
     Four four = {{0, 0, 0, 0}};
     if (aligned && column + 4 <= cols) {
-      const gpu::U4 bits = gpu::load16(row + column);
-      four = {{gpu::from_bits(bits.x), gpu::from_bits(bits.y), gpu::from_bits(bits.z), gpu::from_bits(bits.w)}};
+      four = four_of(gpu::load16(row + column));
     } else {
       GPU_UNROLL
       for (int i = 0; i < 4; ++i)

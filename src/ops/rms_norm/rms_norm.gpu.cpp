@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/rms_norm/rms_norm.hpp"
 #include "ops/gpu_rows.hpp"
+#include "ops/rms_norm/rms_norm_gpu.hpp"
 #include "ops/work.hpp"
 
 namespace consonant::GPU_BUILD {
@@ -23,12 +24,10 @@ void launch_with(const Args& args, Accelerator& device) {
                                  args.attr<RmsNormAttr>().epsilon);
 }
 
-// The order of a row's sum depends on its length alone. Latency bounds a single long row: many threads, few rounds
-// each.
 void launch(const Args& args, Accelerator& device, std::byte*) {
-  const int64_t n = args.out[0].last();
-  if (n <= 256) return launch_with<64>(args, device);
-  n <= 1024 ? launch_with<256>(args, device) : launch_with<1024>(args, device);
+  const int threads = rms_norm_threads(args.out[0].last());
+  if (threads == 64) return launch_with<64>(args, device);
+  threads == 256 ? launch_with<256>(args, device) : launch_with<1024>(args, device);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/rope/rope.hpp"
 #include "ops/gpu_rows.hpp"
+#include "ops/rope/rope_gpu.hpp"
 
 namespace consonant::GPU_BUILD {
 
@@ -24,9 +25,9 @@ GPU_KERNEL void rope(Rows<const float> x, Rows<const float> angles, Rows<float> 
   }
   const int first = neighbours ? 2 * i : i, second = neighbours ? 2 * i + 1 : turns + i;
   const auto angle = angles.row(token);
-  const float a = from[first], b = from[second], cosine = angle[i], sine = angle[turns + i];
-  to[first] = a * cosine - b * sine;
-  to[second] = b * cosine + a * sine;
+  const Pair pair = turned(from[first], from[second], angle[i], angle[turns + i]);
+  to[first] = pair.first;
+  to[second] = pair.second;
 }
 
 // The numbers of a head, and of threads a token has.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A linear node for many tokens: bound by the tensor cores. A first launch makes the tokens' records once; then a block
-// makes a tile of rows by tokens, and walks along the columns by slices of 64, which copies bring to shared memory some
-// slices ahead. Weights stay packed there: a warp unpacks an operand in registers and multiplies it with all of its
-// tokens. Sums are those of mma_few.hpp, bit by bit: the same products in the same order.
-#include "ops/linear/mma_few.hpp"
+// A linear node for some tokens: more than few, but too few to decode the weights for. A first launch makes the tokens'
+// records once; then a block makes a tile of rows by tokens, and walks along the columns by slices of 64, which copies
+// bring to shared memory some slices ahead. Weights stay packed there: a warp unpacks an operand in registers and
+// multiplies it with all of its tokens. Sums are those of mma_unit.hpp and mma_few.hpp, bit by bit: the same products
+// in the same order.
+#include "ops/linear/mma_unit.hpp"
 
 namespace consonant::GPU_BUILD::mma {
 
@@ -28,7 +29,7 @@ struct Tiling {
 
 // A team's shared memory, in bytes: stages of slices, then two sets of what belongs to a unit.
 template <DType Type, class T>
-struct ManyMemory {
+struct SomeMemory {
   static constexpr BlockLayout layout = block_layout(Type);
   static constexpr bool blocks = has_blocks(Type);
   static constexpr int stages = 3;
@@ -81,8 +82,8 @@ GPU_FN void spread(int count, const F& copy) {
 }
 
 template <DType Type, class T>
-struct ManyTile {
-  using Memory = ManyMemory<Type, T>;
+struct SomeTile {
+  using Memory = SomeMemory<Type, T>;
 
   const Matrix<Type>& w;
   const Records& x;
@@ -173,13 +174,13 @@ struct ManyTile {
 
 // What a lane holds of a warp's sums over a unit.
 template <class T>
-using ManySums = float[T::down_each][T::across_each][4];
+using SomeSums = float[T::down_each][T::across_each][4];
 
 // Adds the products of block b of a slice, which is at `stage`.
 template <DType Type, class T>
-GPU_FN void multiply_block(const ManyTile<Type, T>& tile, gpu::Shared<const uint8_t> stage, int slice, int b,
-                           ManySums<T>& sums) {
-  using Memory = ManyMemory<Type, T>;
+GPU_FN void multiply_block(const SomeTile<Type, T>& tile, gpu::Shared<const uint8_t> stage, int slice, int b,
+                           SomeSums<T>& sums) {
+  using Memory = SomeMemory<Type, T>;
   constexpr BlockLayout layout = block_layout(Type);
   const int g = gpu::lane() / 4, t = gpu::lane() % 4;
   uint32_t first[T::down_each][4], second[T::down_each][4];
@@ -246,8 +247,8 @@ GPU_FN void for_sums(const F& fn) {
 
 // Scales and minima of the unit of `slice`.
 template <DType Type, class T>
-GPU_FN void finish_units(const ManyTile<Type, T>& tile, int slice, ManySums<T>& sums) {
-  using Memory = ManyMemory<Type, T>;
+GPU_FN void finish_units(const SomeTile<Type, T>& tile, int slice, SomeSums<T>& sums) {
+  using Memory = SomeMemory<Type, T>;
   if constexpr (Memory::blocks) {
     const auto at = tile.unit(slice);
     GPU_UNROLL
@@ -265,8 +266,8 @@ GPU_FN void finish_units(const ManyTile<Type, T>& tile, int slice, ManySums<T>& 
 
 // Asks for the first slices, weights before the kernel waits for its inputs.
 template <DType Type, class T>
-GPU_FN void begin_slices(const ManyTile<Type, T>& tile) {
-  constexpr int stages = ManyMemory<Type, T>::stages;
+GPU_FN void begin_slices(const SomeTile<Type, T>& tile) {
+  constexpr int stages = SomeMemory<Type, T>::stages;
   for (int s = 0; s + 1 < stages; ++s)
     if (tile.has(s)) tile.request_weights(s, s);
   gpu::wait_for_inputs();
@@ -278,8 +279,8 @@ GPU_FN void begin_slices(const ManyTile<Type, T>& tile) {
 
 // Asks for a slice some stages ahead, works on this one, and returns the next one's stage.
 template <DType Type, class T>
-GPU_FN int do_slice(const ManyTile<Type, T>& tile, int slice, int stage, ManySums<T>& sums) {
-  constexpr int stages = ManyMemory<Type, T>::stages;
+GPU_FN int do_slice(const SomeTile<Type, T>& tile, int slice, int stage, SomeSums<T>& sums) {
+  constexpr int stages = SomeMemory<Type, T>::stages;
   wait_for_batches<stages - 2>();
   gpu::sync();  // the slice is there, and the stage of the one before it is free
   const int ahead = slice + stages - 1;
@@ -295,46 +296,20 @@ GPU_FN int do_slice(const ManyTile<Type, T>& tile, int slice, int stage, ManySum
   return stage + 1 < stages ? stage + 1 : 0;
 }
 
-// A tile of 128 x 128 or so, whose sums stay in registers.
-template <DType Type, class T, class Outputs>
-GPU_KERNEL void many_tokens(Matrix<Type> w, Records x, int token_tiles, Outputs outputs) {
-  GPU_DYNAMIC_SHARED(uint8_t, shared);
-  // Blocks that share their rows run together, so that the rows are read once.
-  const ManyTile<Type, T> tile = {w, x, shared, static_cast<int>(gpu::block() / token_tiles) * T::rows,
-                                  static_cast<int>(gpu::block() % token_tiles) * T::tokens};
-  begin_slices(tile);
-  ManySums<T> sums = {}, totals = {};
-  int stage = 0;
-  for (int slice = 0; tile.has(slice); ++slice) {
-    stage = do_slice(tile, slice, stage, sums);
-    if (slice % unit_slices != unit_slices - 1 && tile.has(slice + 1)) continue;
-    finish_units(tile, slice, sums);
-    const auto undo = gpu::cast<const float>(tile.unit(slice) + ManyMemory<Type, T>::undo_at);
-    for_sums<T>([&](int, int token, int m, int n, int i) {
-      totals[m][n][i] = gpu::fma(sums[m][n][i], undo[token], totals[m][n][i]);
-      sums[m][n][i] = 0;
-    });
-  }
-  for_sums<T>([&](int in_row, int in_token, int m, int n, int i) {
-    const int row = tile.first_row + in_row, token = tile.first_token + in_token;
-    if (row < w.rows && token < x.tokens) outputs.store(row, token, totals[m][n][i]);
-  });
-}
-
-// For some tokens, still bound by reading weights: a small tile, whose units are spread over teams so that more is
-// underway. When each has done a unit, the block adds theirs in order.
+// Still bound by reading weights: a small tile, whose units are spread over teams so that more is underway. When each
+// has done a unit, the block adds theirs in order.
 template <class T>
 constexpr int exchange_stride = T::rows + 4;  // so that a warp's sums meet no bank twice
 template <DType Type, class T>
-constexpr int split_memory = T::split*(ManyMemory<Type, T>::end + T::tokens * exchange_stride<T> * 4);
+constexpr int split_memory = T::split*(SomeMemory<Type, T>::end + T::tokens * exchange_stride<T> * 4);
 
 template <DType Type, class T, class Outputs>
 GPU_KERNEL void some_tokens(Matrix<Type> w, Records x, int token_tiles, Outputs outputs) {
   GPU_DYNAMIC_SHARED(uint8_t, shared);
-  using Memory = ManyMemory<Type, T>;
+  using Memory = SomeMemory<Type, T>;
   constexpr int threads = T::threads * T::split, each = T::rows * T::tokens / threads;
   static_assert(each * threads == T::rows * T::tokens);
-  const ManyTile<Type, T> tile = {w, x, shared + T::team() * Memory::end,
+  const SomeTile<Type, T> tile = {w, x, shared + T::team() * Memory::end,
                                   static_cast<int>(gpu::block() / token_tiles) * T::rows,
                                   static_cast<int>(gpu::block() % token_tiles) * T::tokens};
   const auto exchange = gpu::cast<float>(shared + T::split * Memory::end);
@@ -344,7 +319,7 @@ GPU_KERNEL void some_tokens(Matrix<Type> w, Records x, int token_tiles, Outputs 
   const int slices = (x.units + T::split - 1) / T::split * unit_slices;  // of the first team
   for (int slice = 0; slice < slices;) {
     const int first = slice;
-    ManySums<T> sums = {};
+    SomeSums<T> sums = {};
     for (; slice < first + unit_slices; ++slice) stage = do_slice(tile, slice, stage, sums);
     if (tile.has(first)) {
       finish_units(tile, first, sums);

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Products on tensor cores, by the type of the weights: each type's launches are compiled once, in mma_x.cuda.cu.
+#include "ops/linear/few_products.hpp"
+
+namespace consonant::GPU_BUILD::mma {
+
+struct Forms {
+  int64_t least_memory;  // shared, of a block, for anything but few tokens
+  // Of a block for few tokens.
+  int64_t (*few_memory)(int64_t tokens, int64_t columns, bool gated);
+  void (*launch_few)(const FewProducts& products, Accelerator& device);
+  // Of linear for more tokens, in scratch memory for a node's capacity.
+  int64_t (*scratch)(int64_t tokens, int64_t rows, int64_t columns, const Limits& limits);
+  void (*launch)(const Args& args, Accelerator& device, std::byte* scratch);
+};
+
+#define TYPE(name) Forms forms_##name();
+#include "ops/linear/mma.def"
+#undef TYPE
+
+// Nulls for a type that the tensor cores don't take.
+inline Forms forms_of(DType type) {
+  switch (type) {
+#define TYPE(name)  \
+  case DType::name: \
+    return forms_##name();
+#include "ops/linear/mma.def"
+#undef TYPE
+    default:
+      return {};
+  }
+}
+
+// From so many tokens and rows on, weights are first decoded to halves (mma_halves.hpp).
+constexpr int64_t halves_tokens = 128, halves_rows = 64;
+
+}  // namespace consonant::GPU_BUILD::mma

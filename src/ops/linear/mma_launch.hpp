@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Launches of linear's forms on tensor cores, for one type of weights. Each type's are compiled once, in mma_x.cuda.cu;
+// the product of halves is the same for all, in mma_halves.cuda.cu.
+#include <algorithm>
+
+#include "ops/linear/linear.hpp"
+#include "ops/linear/mma_few.hpp"
+#include "ops/linear/mma_forms.hpp"
+#include "ops/linear/mma_prepare.hpp"
+#include "ops/linear/mma_some.hpp"
+
+namespace consonant::GPU_BUILD::mma {
+
+// By the tiling that suits the sizes.
+void launch_halves(const HalvesProduct& p, const PlainOutputs& outputs, Accelerator& device);
+
+// 64 rows by some tokens; fewer teams where weights are wide.
+template <DType Type, int Tokens>
+using Small = Tiling<4, 1, 1, Tokens / 8, has_blocks(Type) ? 4 : 2>;
+
+inline int64_t units_of(int64_t columns) { return ceil_div(columns, unit_columns); }
+
+inline bool rows_aligned(const View& x) {
+  return x.strides[0] % 4 == 0 && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
+}
+
+inline PlainOutputs outputs_of(const Args& args) {
+  const LinearAttr& attr = args.attr<LinearAttr>();
+  PlainOutputs outputs{rows_of<float>(args.out[0]), nullptr, {}, rows_aligned(args.out[0])};
+  if (attr.bias) {
+    outputs.bias = pointer<const float>(args.in[2]);
+    outputs.fours = outputs.fours && reinterpret_cast<uintptr_t>(args.in[2].data) % 16 == 0;
+  }
+  if (attr.residual) {
+    const View& residual = args.in[attr.bias ? 3 : 2];
+    outputs.residual = rows_of<const float>(residual);
+    outputs.fours = outputs.fours && rows_aligned(residual);
+  }
+  return outputs;
+}
+
+inline PlainInputs inputs_of(const View& x) { return {rows_of<const float>(x), rows_aligned(x)}; }
+
+template <DType Type>
+Matrix<Type> matrix_of(const View& w) {
+  const int64_t stride = is_quantized(Type) ? packed_shape(Type, w.shape[0], w.shape[1]).group_bytes
+                                            : w.strides[0] * static_cast<int64_t>(sizeof(uint16_t));
+  return {pointer<const uint8_t>(w), stride, static_cast<int>(w.shape[0]), static_cast<int>(w.shape[1])};
+}
+
+// ---- few tokens
+
+constexpr int64_t most_resident = 4;  // blocks of a processor that a launch counts on
+
+inline int team_of(int64_t units) { return units >= 8 ? 8 : units >= 4 ? 4 : units >= 2 ? 2 : 1; }
+
+template <DType Type, int Together>
+FewMemory<Type, Together> memory_of(int64_t tokens, int64_t columns) {
+  const int64_t units = units_of(columns);
+  return {tokens, units, few_warps / team_of(units)};
+}
+
+template <DType Type, int Together>
+void launch_few_as(const FewProducts& p, Accelerator& device) {
+  Matrices<Type> w{};
+  ProductOutputs outputs{};
+  outputs.activation = p.activation;
+  if (p.residual) outputs.residual = rows_of<const float>(*p.residual);
+  int tiles = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const size_t at = std::min(i, p.weights.size() - 1);
+    w.all[i] = matrix_of<Type>(*p.weights[at]);
+    w.first[i] = tiles;
+    outputs.y[i] = rows_of<float>(*p.y[std::min(i, p.y.size() - 1)]);
+    outputs.bias[i] = at < p.biases.size() && p.biases[at] ? pointer<const float>(*p.biases[at]) : nullptr;
+    if (i < (p.gated ? 1 : p.weights.size())) tiles += static_cast<int>(ceil_div(w.all[i].rows, 16));
+  }
+  const int64_t tokens = p.x->shape[0], columns = w.all[0].columns, units = units_of(columns);
+  const FewShape s{static_cast<int>(tokens), static_cast<int>(units), tiles, team_of(units)};
+  const NormedInputs inputs{inputs_of(*p.x), p.norm ? pointer<const float>(*p.norm) : nullptr, p.epsilon};
+  const int64_t shared = memory_of<Type, Together>(tokens, columns).end;
+  const int64_t resident = std::clamp<int64_t>(device.limits().shared_bytes / (shared + 1024), 1, most_resident);
+  const int64_t rounds = ceil_div(tiles, few_warps / s.team);
+  const int64_t turns = ceil_div(rounds, resident * device.limits().processors);
+  gpu::launch_early<few_products<Type, Together>, few_warps * 32>(device, {ceil_div(rounds, turns)}, shared, w, s,
+                                                                  inputs, outputs);
+}
+
+template <DType Type>
+void launch_few(const FewProducts& products, Accelerator& device) {
+  products.gated ? launch_few_as<Type, 2>(products, device) : launch_few_as<Type, 1>(products, device);
+}
+
+template <DType Type>
+int64_t few_memory(int64_t tokens, int64_t columns, bool gated) {
+  return gated ? memory_of<Type, 2>(tokens, columns).end : memory_of<Type, 1>(tokens, columns).end;
+}
+
+// ---- some tokens
+
+template <DType Type>
+int64_t records_scratch(int64_t tokens, int64_t columns) {
+  return tokens * units_of(columns) * (record_bytes<Type> + static_cast<int64_t>(sizeof(float)));
+}
+
+template <DType Type>
+Records launch_records(const View& x, Accelerator& device, std::byte* scratch) {
+  const int64_t tokens = x.shape[0], units = units_of(x.shape[1]), bytes = tokens * units * record_bytes<Type>;
+  const Records records{gpu::pointer<uint8_t>(scratch, bytes),
+                        gpu::pointer<float>(scratch + bytes, tokens * units * static_cast<int64_t>(sizeof(float))),
+                        static_cast<int>(tokens), static_cast<int>(units)};
+  gpu::launch_early<make_records<Type, PlainInputs>, record_warps * 32>(
+      device, {ceil_div(tokens * units, record_warps)}, 0, inputs_of(x), records);
+  return records;
+}
+
+// False if a block has too little memory.
+template <DType Type, int Tokens>
+bool launch_some(const Args& args, Accelerator& device, const Records& records) {
+  using T = Small<Type, Tokens>;
+  constexpr int64_t shared = split_memory<Type, T>;
+  if (shared > device.limits().shared_bytes) return false;
+  const Matrix<Type> w = matrix_of<Type>(args.in[1]);
+  const int64_t token_tiles = ceil_div(records.tokens, T::tokens);
+  gpu::launch_early<some_tokens<Type, T, PlainOutputs>, T::threads * T::split>(
+      device, {ceil_div(w.rows, T::rows) * token_tiles}, shared, w, records, static_cast<int>(token_tiles),
+      outputs_of(args));
+  return true;
+}
+
+// ---- many tokens
+
+// Whether weights are decoded first. If so, then for more tokens too.
+inline bool many(int64_t tokens, int64_t rows, const Limits& limits) {
+  return tokens >= halves_tokens && rows >= halves_rows && SmallTile::shared_bytes <= limits.shared_bytes;
+}
+
+// Where halves lie in scratch memory, all that a slab of `slab` rows (a multiple of 8) takes behind the tokens'.
+struct HalvesScratch {
+  int64_t columns, x_undo, w, w_undo, end;
+
+  HalvesScratch(int64_t tokens, int64_t slab, int64_t k) {
+    columns = ceil_div(k, step_columns) * step_columns;
+    const auto aligned = [](int64_t bytes) { return ceil_div(bytes, 256) * 256; };
+    x_undo = aligned(tokens * columns * 2);
+    w = x_undo + aligned(tokens * 4);
+    w_undo = w + aligned(slab * columns * 2);
+    end = w_undo + aligned(slab * 4);
+  }
+};
+
+// Rows of a slab, from the matrix alone, since scratch memory is asked for before the tokens are known: as many in each
+// but the last. Halves are no slabs.
+template <DType Type>
+int64_t slab_of(int64_t rows, int64_t k) {
+  if (Type == DType::f16 || rows == 0) return 0;
+  const int64_t most = std::max(slab_rows, slab_bytes / std::max<int64_t>(2 * k, 1));
+  return ceil_div(ceil_div(rows, ceil_div(rows, most)), WideTile::rows) * WideTile::rows;
+}
+
+// `multiply` launches the product of halves.
+template <DType Type, class Multiply>
+void launch_many(const Args& args, Accelerator& device, std::byte* scratch, int64_t slab, const Multiply& multiply) {
+  const View& x = args.in[0];
+  const Matrix<Type> w = matrix_of<Type>(args.in[1]);
+  const int64_t tokens = x.shape[0];
+  const HalvesScratch at(tokens, slab, w.columns);
+  const auto rows_at = [&](int64_t data, int64_t undo, int64_t rows) -> HalvesRows {
+    return {gpu::pointer<uint8_t>(scratch + data, rows * at.columns * 2),
+            gpu::pointer<float>(scratch + undo, rows * static_cast<int64_t>(sizeof(float))),
+            static_cast<int>(at.columns)};
+  };
+  const HalvesRows halves = rows_at(0, at.x_undo, tokens), decoded = rows_at(at.w, at.w_undo, slab);
+  HalvesProduct p = {};
+  p.x = {halves.data, at.columns * 2, static_cast<int>(tokens), halves.columns}, p.x_undo = halves.undo;
+  const int all = w.rows, most = slab ? static_cast<int>(slab) : all;
+  for (int first = 0; first < all; first += most) {
+    const int rows = std::min(most, all - first), here = first == 0 ? static_cast<int>(tokens) : 0;
+    gpu::launch_early<prepare_halves<Type, PlainInputs>, prepare_threads>(
+        device, {here + (slab ? ceil_div(rows, 8) : 0)}, 0, inputs_of(x), halves, here, w, decoded, first / 8);
+    p.first_row = first;
+    if (slab)
+      p.w = {decoded.data, at.columns * 2, rows, decoded.columns}, p.w_undo = decoded.undo;
+    else
+      p.w = {w.data, w.stride, rows, w.columns};
+    multiply(p, outputs_of(args));
+  }
+}
+
+// ---- a type's
+
+template <DType Type>
+void launch_form(const Args& args, Accelerator& device, std::byte* scratch) {
+  const View &x = args.in[0], &w = args.in[1];
+  const int64_t tokens = x.shape[0], rows = w.shape[0], k = w.shape[1];
+  if (many(tokens, rows, device.limits())) {
+    launch_many<Type>(args, device, scratch, slab_of<Type>(rows, k),
+                      [&](const HalvesProduct& p, const PlainOutputs& outputs) { launch_halves(p, outputs, device); });
+    return;
+  }
+  const Records records = launch_records<Type>(x, device, scratch);
+  if (tokens > 16 && launch_some<Type, 32>(args, device, records)) return;
+  if (tokens > 8 && launch_some<Type, 16>(args, device, records)) return;
+  launch_some<Type, 8>(args, device, records);  // its memory is the least that can_run asks for
+}
+
+// At a node's capacity, for any number of tokens up to that.
+template <DType Type>
+int64_t form_scratch(int64_t tokens, int64_t rows, int64_t k, const Limits& limits) {
+  if (!many(tokens, rows, limits)) return records_scratch<Type>(tokens, k);
+  return std::max(HalvesScratch(tokens, slab_of<Type>(rows, k), k).end, records_scratch<Type>(halves_tokens - 1, k));
+}
+
+#define FORMS(type)                                                                                       \
+  Forms forms_##type() {                                                                                  \
+    constexpr DType t = DType::type;                                                                      \
+    return {split_memory<t, Small<t, 8>>, few_memory<t>, launch_few<t>, form_scratch<t>, launch_form<t>}; \
+  }
+
+}  // namespace consonant::GPU_BUILD::mma

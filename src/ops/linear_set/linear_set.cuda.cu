@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// On tensor cores: few tokens in one launch for each type of weights, more of them part by part.
+#include "ops/linear/few_products.hpp"
+#include "ops/linear_set/linear_set_parts.hpp"
+
+namespace consonant::GPU_BUILD {
+
+GpuKernel linear_mma_gpu();
+
+namespace {
+
+LinearSetParts parts() { return LinearSetParts(linear_mma_gpu()); }
+
+Refusal can_run(const Node& node, const Limits& limits) { return parts().can_run(node, limits); }
+
+int64_t scratch(const Node& node, const Limits& limits) { return parts().scratch(node, limits); }
+
+// Whether all of it can go through few_products.
+bool few(const Args& args, const Limits& limits) {
+  const LinearSetAttr& attr = args.attr<LinearSetAttr>();
+  const View& x = args.in[0];
+  for (int i = 0; i < attr.count; ++i) {
+    const View &w = args.in[static_cast<size_t>(weight_input(attr, i))],
+               &first = args.in[static_cast<size_t>(weight_input(attr, 0))];
+    if (!takes_few_products(w.type, x.shape[0], x.shape[1], attr.gated, limits)) return false;
+    if (attr.gated && w.type != first.type) return false;
+  }
+  return !attr.gated || attr.activation == Activation::silu || attr.activation == Activation::gelu;
+}
+
+// Those of the set's products whose weights have this type.
+void launch_type(const Args& args, Accelerator& device, DType type) {
+  const LinearSetAttr& attr = args.attr<LinearSetAttr>();
+  const View *weights[LinearSetAttr::most], *biases[LinearSetAttr::most], *y[LinearSetAttr::most];
+  size_t n = 0;
+  for (int i = 0; i < attr.count; ++i) {
+    const View& w = args.in[static_cast<size_t>(weight_input(attr, i))];
+    if (w.type != type) continue;
+    const int bias = bias_input(attr, i);
+    weights[n] = &w, biases[n] = bias < 0 ? nullptr : &args.in[static_cast<size_t>(bias)];
+    y[n] = &args.out[attr.gated ? 0 : static_cast<size_t>(i)];
+    ++n;
+  }
+  FewProducts products{.x = &args.in[0],
+                       .norm = attr.norm ? &args.in[1] : nullptr,
+                       .epsilon = attr.epsilon,
+                       .weights = {weights, n},
+                       .biases = {biases, n},
+                       .y = {y, attr.gated ? 1 : n},
+                       .gated = attr.gated,
+                       .activation = attr.activation};
+  launch_few_products(products, device);
+}
+
+void launch(const Args& args, Accelerator& device, std::byte* scratch) {
+  if (args.in[0].shape[0] == 0) return;
+  if (!few(args, device.limits())) return parts().launch(args, device, scratch);
+  const LinearSetAttr& attr = args.attr<LinearSetAttr>();
+  for (int i = 0; i < attr.count; ++i) {
+    const DType type = args.in[static_cast<size_t>(weight_input(attr, i))].type;
+    bool is_first = true;
+    for (int before = 0; before < i; ++before)
+      is_first &= args.in[static_cast<size_t>(weight_input(attr, before))].type != type;
+    if (is_first) launch_type(args, device, type);
+  }
+}
+
+}  // namespace
+
+GpuKernel linear_set_mma_gpu() {
+  return {"linear_set_mma", Op::linear_set, can_run, scratch, launch, 0x1p-11, linear_mma_gpu().same_bits_to};
+}
+
+}  // namespace consonant::GPU_BUILD
