@@ -12,18 +12,16 @@ namespace consonant {
 
 namespace {
 
-using Uses = std::unordered_map<const Node*, int>;
-
-// A rotation, and the norm before it where nobody else uses that; `original` is the rotation as uses are counted.
+// A rotation as the model wrote it, and the norm before it where nobody else uses that.
 struct TurnedHeads {
   const Node* rope;
   const Node* norm = nullptr;
 
-  TurnedHeads(const Node& rope, const Node& original, const Uses& uses) : rope(&rope) {
+  TurnedHeads(const Node& rope, const std::unordered_map<const Node*, int>& uses) : rope(&rope) {
     const Node& before = *rope.inputs[0].node;
-    if (is(before, Op::rms_norm) && uses.at(original.inputs[0].node.get()) == 1) norm = &before;
+    if (is(before, Op::rms_norm) && uses.at(&before) == 1) norm = &before;
   }
-  Tensor from() const { return norm ? norm->inputs[0] : rope->inputs[0]; }
+  Tensor from() const { return (norm ? norm : rope)->inputs[0]; }
   Tensor weight() const { return norm ? norm->inputs[1] : Tensor{}; }
   float epsilon() const { return norm->attr<RmsNormAttr>().epsilon; }
 };
@@ -42,41 +40,68 @@ void cover(std::vector<std::string>& covers, const Node& node) {
     covers.insert(covers.end(), node.covers.begin(), node.covers.end());
 }
 
-// Made where attention reads both, since all that the new node reads has been rewritten by then.
-std::vector<Tensor> fuse(const std::shared_ptr<Node>& attend, const Node& original, const Uses& uses) {
-  const auto input = [](const Node& node, size_t i) -> const Node& { return *node.inputs[i].node; };
-  const Node &q_rope = input(*attend, 0), &append = input(*attend, 1);
-  if (!is(q_rope, Op::rope) || !is(append, Op::kv_append) || attend->inputs[2].node != attend->inputs[1].node)
-    return {};
-  const Node &old_rope = input(original, 0), &old_append = input(original, 1), &k_rope = input(append, 2);
-  if (!is(k_rope, Op::rope) || !agree(q_rope, k_rope)) return {};
-  // Attention's are one use of the queries and two of the cache.
-  if (uses.at(&old_rope) != 1 || uses.at(&old_append) != 2 || uses.at(&input(old_append, 2)) != 1) return {};
+class Heads {
+ public:
+  explicit Heads(const std::vector<Tensor>& outputs) : uses_(count_uses(outputs)) {
+    std::unordered_map<const Node*, int> kept;  // appends: how often they are outputs of the graph
+    for (const Tensor& out : outputs) ++kept[out.node.get()];
+    for (const Node* node : walk(outputs)) {
+      if (!is(*node, Op::attend)) continue;
+      const Node &q_rope = *node->inputs[0].node, &append = *node->inputs[1].node;
+      if (!is(q_rope, Op::rope) || !is(append, Op::kv_append) || node->inputs[2].node.get() != &append) continue;
+      const Node& k_rope = *append.inputs[2].node;
+      if (!is(k_rope, Op::rope) || !agree(q_rope, k_rope)) continue;
+      // Attention's are one use of the queries and two of the cache.
+      if (uses_.at(&q_rope) != 1 || uses_.at(&append) != 2 + kept[&append] || uses_.at(&k_rope) != 1) continue;
+      rope_of_.emplace(&append, &q_rope);
+    }
+  }
 
-  const TurnedHeads q(q_rope, old_rope, uses);
-  TurnedHeads k(k_rope, input(old_append, 2), uses);
-  if (q.norm && k.norm && q.epsilon() != k.epsilon()) k.norm = nullptr;
-  const HeadNorms norms{q.weight(), k.weight(), q.norm ? q.epsilon() : k.norm ? k.epsilon() : 0};
-  KvState kv{append.inputs[0], append.inputs[1]};
-  const Mask mask{append.inputs[4], append.inputs[5], append.inputs[6]};
-  const Tensor turned = rope_append(kv, q.from(), k.from(), append.inputs[3], q_rope.inputs[1], q_rope.attr<RopeAttr>(),
-                                    norms, mask, q_rope.location);
-  turned.node->name = q_rope.name;
-  for (const Node* node : {k.norm, &k_rope, q.norm, &q_rope, &append})
-    if (node) cover(turned.node->covers, *node);
+  std::vector<Tensor> operator()(const std::shared_ptr<Node>& node, const Node& original, const StandIn& stand_in) {
+    if (is(original, Op::kv_append)) return append(*node, original, stand_in);
+    if (!is(original, Op::attend)) return {};
+    const auto turned = turned_.find(original.inputs[1].node.get());
+    if (turned == turned_.end()) return {};
+    auto joined = std::make_shared<Node>(*node);
+    joined->inputs[0] = turned->second;
+    return {{joined, 0}};
+  }
 
-  auto joined = std::make_shared<Node>(*attend);
-  joined->inputs[0] = turned, joined->inputs[1] = kv.keys, joined->inputs[2] = kv.values;
-  return {{joined, 0}};
-}
+ private:
+  std::vector<Tensor> append(const Node& node, const Node& original, const StandIn& stand_in) {
+    const auto found = rope_of_.find(&original);
+    if (found == rope_of_.end()) return {};
+    const Node &q_rope = *found->second, &k_rope = *original.inputs[2].node;
+    const TurnedHeads q(q_rope, uses_);
+    TurnedHeads k(k_rope, uses_);
+    if (q.norm && k.norm && q.epsilon() != k.epsilon()) k.norm = nullptr;
+    const Tensor from = stand_in(q.from()), angles = stand_in(q_rope.inputs[1]);
+    if (!from || !angles) return {};  // the queries are made only after the cache was written
+    const auto weight = [&](const TurnedHeads& heads) { return heads.norm ? stand_in(heads.weight()) : Tensor{}; };
+    if ((q.norm && !weight(q)) || (k.norm && !weight(k))) return {};
+    const HeadNorms norms{weight(q), weight(k), q.norm ? q.epsilon() : k.norm ? k.epsilon() : 0};
+    KvState kv{node.inputs[0], node.inputs[1]};
+    const Mask mask{node.inputs[4], node.inputs[5], node.inputs[6]};
+    const Tensor turned = rope_append(kv, from, stand_in(k.from()), node.inputs[3], angles, q_rope.attr<RopeAttr>(),
+                                      norms, mask, q_rope.location);
+    turned.node->name = q_rope.name;
+    for (const Node* covered : {k.norm, &k_rope, q.norm, &q_rope, &original})
+      if (covered) cover(turned.node->covers, *covered);
+    turned_.emplace(&original, turned);
+    return {kv.keys, kv.values};
+  }
+
+  std::unordered_map<const Node*, int> uses_;
+  std::unordered_map<const Node*, const Node*> rope_of_;  // the queries' rotation, by the append of their keys
+  std::unordered_map<const Node*, Tensor> turned_;        // what is made of it
+};
 
 }  // namespace
 
 std::vector<Tensor> fuse_heads(const std::vector<Tensor>& outputs) {
-  const Uses uses = count_uses(outputs);
-  return rewrite(outputs, [&](const std::shared_ptr<Node>& node, const Node& original) -> std::vector<Tensor> {
-    return is(*node, Op::attend) ? fuse(node, original, uses) : std::vector<Tensor>{};
-  });
+  Heads heads(outputs);
+  return rewrite_with_stand_ins(outputs, [&](const std::shared_ptr<Node>& node, const Node& original,
+                                             const StandIn& stand_in) { return heads(node, original, stand_in); });
 }
 
 }  // namespace consonant
