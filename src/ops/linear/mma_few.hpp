@@ -13,8 +13,6 @@
 
 namespace consonant::GPU_BUILD::mma {
 
-constexpr int few_warps = 8;
-
 // Activations, normalised by their root mean square where there is a weight for it. `scales` are the tokens'.
 struct NormedInputs {
   PlainInputs plain;
@@ -34,9 +32,10 @@ struct NormedInputs {
 };
 
 // Each token's 1 / sqrt(mean(x^2) + epsilon), by all of a block, for each warp at `scales` of its own, with the bits
-// that rms_norm has: its threads' sums, up to four of them a thread here.
+// that rms_norm has: its threads' sums, several of them a thread here.
+template <int Warps>
 GPU_FN void norm_scales(const NormedInputs& inputs, int tokens, gpu::Shared<float> scales) {
-  constexpr int here = few_warps * 32, most = 4;
+  constexpr int here = Warps * 32, most = 1024 / here;
   GPU_SHARED(float, parts, 2 * 32);
   const int cols = static_cast<int>(inputs.plain.x.cols), threads = rms_norm_threads(cols);
   for (int token = 0; token < tokens; ++token) {
@@ -100,23 +99,22 @@ struct FewShape {
   int tokens;
   int units;  // of a row
   int tiles;
-  int team;  // warps that share a tile
-
-  GPU_FN int teams() const { return few_warps / team; }
+  int team;   // warps that share a tile
+  int teams;  // of a block
 };
 
 // A block's shared memory, in bytes.
-template <DType Type, int Together>
+template <DType Type, int Together, int Warps>
 struct FewMemory {
   static constexpr int stages = 2;
   int64_t table_at, records_at, undo_at, scales_at, sums_at, end;
 
   constexpr FewMemory(int64_t tokens, int64_t units, int64_t teams) {
-    table_at = int64_t{few_warps} * stages * UnitLayout<Type>::bytes;
+    table_at = int64_t{Warps} * stages * UnitLayout<Type>::bytes;
     records_at = table_at + table_bytes<Type>;
     undo_at = records_at + tokens * units * record_bytes<Type>;
     scales_at = undo_at + (tokens * units * 4 + 15) / 16 * 16;
-    sums_at = scales_at + few_warps * 32;
+    sums_at = scales_at + Warps * 32;
     end = sums_at + 2 * Together * teams * units * tokens * 64;
   }
 };
@@ -130,7 +128,7 @@ struct FewQueue {
   int tile, matrix = 0, unit;
 
   GPU_FN FewQueue(const Matrices<Type>& w, const FewShape& s) : w(w), s(s) {
-    tile = static_cast<int>(gpu::block()) * s.teams() + gpu::warp() / s.team, unit = gpu::warp() % s.team;
+    tile = static_cast<int>(gpu::block()) * s.teams + gpu::warp() / s.team, unit = gpu::warp() % s.team;
     find();
   }
   GPU_FN void request(gpu::Shared<uint8_t> to) {
@@ -148,7 +146,7 @@ struct FewQueue {
  private:
   GPU_FN void next_tile() {
     unit = gpu::warp() % s.team;
-    if (++matrix == Together) matrix = 0, tile += static_cast<int>(gpu::blocks()) * s.teams();
+    if (++matrix == Together) matrix = 0, tile += static_cast<int>(gpu::blocks()) * s.teams;
     find();
   }
   GPU_FN void find() {
@@ -163,7 +161,7 @@ template <DType Type, int Together>
 GPU_FN void store_tiles(const Matrices<Type>& w, const FewShape& s, int first, gpu::Shared<const float> sums,
                         gpu::Shared<const float> undo, const ProductOutputs& outputs) {
   const int numbers = 16 * s.tokens;  // of a unit
-  for (int o = gpu::thread(); o < s.teams() * numbers; o += gpu::threads()) {
+  for (int o = gpu::thread(); o < s.teams * numbers; o += gpu::threads()) {
     const int team = o / numbers, in_tile = o - team * numbers, token = in_tile / 16, tile = first + team;
     if (tile >= s.tiles) continue;
     float total[Together];
@@ -186,12 +184,12 @@ GPU_FN void store_tiles(const Matrices<Type>& w, const FewShape& s, int first, g
   }
 }
 
-template <DType Type, int Together>
+template <DType Type, int Together, int Warps>
 GPU_KERNEL void few_products(Matrices<Type> w, FewShape s, NormedInputs inputs, ProductOutputs outputs) {
   GPU_DYNAMIC_SHARED(uint8_t, shared);
-  using Memory = FewMemory<Type, Together>;
+  using Memory = FewMemory<Type, Together, Warps>;
   constexpr int stages = Memory::stages, bytes = UnitLayout<Type>::bytes;
-  const Memory memory(s.tokens, s.units, s.teams());
+  const Memory memory(s.tokens, s.units, s.teams);
   const auto weights = shared + gpu::warp() * stages * bytes;
   const auto records = shared + memory.records_at;
   const auto table = gpu::cast<uint32_t>(shared + memory.table_at);
@@ -204,15 +202,15 @@ GPU_KERNEL void few_products(Matrices<Type> w, FewShape s, NormedInputs inputs, 
 
   gpu::wait_for_inputs();
   inputs.scales = scales + gpu::warp() * 8;
-  if (inputs.weight) norm_scales(inputs, s.tokens, scales + gpu::warp() * 8);
-  for (int r = gpu::warp(); r < s.units * s.tokens; r += few_warps) {
+  if (inputs.weight) norm_scales<Warps>(inputs, s.tokens, scales + gpu::warp() * 8);
+  for (int r = gpu::warp(); r < s.units * s.tokens; r += Warps) {
     const float power = make_record<Type>(inputs, r % s.tokens, r / s.tokens, records + r * record_bytes<Type>);
     if (gpu::lane() == 0) undo[r] = power;
   }
   gpu::sync();
 
   const int g = gpu::lane() / 4, t = gpu::lane() % 4, token = g < s.tokens ? g : s.tokens - 1;
-  const int team = gpu::warp() / s.team, teams = s.teams(), numbers = 16 * s.tokens;
+  const int team = gpu::warp() / s.team, teams = s.teams, numbers = 16 * s.tokens;
   int stage = 0;
   for (int first = static_cast<int>(gpu::block()) * teams, turn = 0; first < s.tiles;
        first += static_cast<int>(gpu::blocks()) * teams, turn ^= 1) {

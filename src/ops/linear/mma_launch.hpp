@@ -52,15 +52,29 @@ Matrix<Type> matrix_of(const View& w) {
 
 // ---- few tokens
 
-constexpr int64_t most_resident = 4;  // blocks of a processor that a launch counts on
+// Warps of a block, and what may be counted on to be resident of them on a processor.
+constexpr int few_warps = 8, many_warps = 16;
+constexpr int64_t resident_warps = 32;
 
 inline int team_of(int64_t units) { return units >= 8 ? 8 : units >= 4 ? 4 : units >= 2 ? 2 : 1; }
 
-template <DType Type, int Together>
-FewMemory<Type, Together> memory_of(int64_t tokens, int64_t columns) {
+template <DType Type, int Together, int Warps>
+int64_t memory_of(int64_t tokens, int64_t columns) {
   const int64_t units = units_of(columns);
-  return {tokens, units, few_warps / team_of(units)};
+  return FewMemory<Type, Together, Warps>(tokens, units, Warps / team_of(units)).end;
 }
+
+// How a launch's tiles are spread over the processors.
+struct FewSpread {
+  int64_t blocks, most_tiles;  // most_tiles: of a processor
+
+  FewSpread(int64_t tiles, int64_t teams, int64_t warps, int64_t shared, const Limits& limits) {
+    const int64_t resident = std::clamp<int64_t>(limits.shared_bytes / (shared + 1024), 1, resident_warps / warps);
+    const int64_t rounds = ceil_div(tiles, teams), turns = ceil_div(rounds, resident * limits.processors);
+    blocks = ceil_div(rounds, turns);
+    most_tiles = ceil_div(blocks, limits.processors) * turns * teams;
+  }
+};
 
 template <DType Type, int Together>
 void launch_few_as(const FewProducts& p, Accelerator& device) {
@@ -78,14 +92,22 @@ void launch_few_as(const FewProducts& p, Accelerator& device) {
     if (i < (p.gated ? 1 : p.weights.size())) tiles += static_cast<int>(ceil_div(w.all[i].rows, 16));
   }
   const int64_t tokens = p.x->shape[0], columns = w.all[0].columns, units = units_of(columns);
-  const FewShape s{static_cast<int>(tokens), static_cast<int>(units), tiles, team_of(units)};
+  FewShape s{static_cast<int>(tokens), static_cast<int>(units), tiles, team_of(units), few_warps / team_of(units)};
   const NormedInputs inputs{inputs_of(*p.x), p.norm ? pointer<const float>(*p.norm) : nullptr, p.epsilon};
-  const int64_t shared = memory_of<Type, Together>(tokens, columns).end;
-  const int64_t resident = std::clamp<int64_t>(device.limits().shared_bytes / (shared + 1024), 1, most_resident);
-  const int64_t rounds = ceil_div(tiles, few_warps / s.team);
-  const int64_t turns = ceil_div(rounds, resident * device.limits().processors);
-  gpu::launch_early<few_products<Type, Together>, few_warps * 32>(device, {ceil_div(rounds, turns)}, shared, w, s,
-                                                                  inputs, outputs);
+
+  // Larger blocks make a token's records fewer times, smaller ones spread better.
+  const int64_t shared = memory_of<Type, Together, few_warps>(tokens, columns);
+  const int64_t more = memory_of<Type, Together, many_warps>(tokens, columns);
+  const FewSpread spread(tiles, s.teams, few_warps, shared, device.limits());
+  const FewSpread wide(tiles, many_warps / s.team, many_warps, more, device.limits());
+  if (more <= device.limits().shared_bytes && wide.most_tiles <= spread.most_tiles) {
+    s.teams = many_warps / s.team;
+    gpu::launch_early<few_products<Type, Together, many_warps>, many_warps * 32>(device, {wide.blocks}, more, w, s,
+                                                                                 inputs, outputs);
+  } else {
+    gpu::launch_early<few_products<Type, Together, few_warps>, few_warps * 32>(device, {spread.blocks}, shared, w, s,
+                                                                               inputs, outputs);
+  }
 }
 
 template <DType Type>
@@ -95,7 +117,7 @@ void launch_few(const FewProducts& products, Accelerator& device) {
 
 template <DType Type>
 int64_t few_memory(int64_t tokens, int64_t columns, bool gated) {
-  return gated ? memory_of<Type, 2>(tokens, columns).end : memory_of<Type, 1>(tokens, columns).end;
+  return gated ? memory_of<Type, 2, few_warps>(tokens, columns) : memory_of<Type, 1, few_warps>(tokens, columns);
 }
 
 // ---- some tokens

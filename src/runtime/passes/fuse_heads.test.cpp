@@ -137,10 +137,10 @@ TEST(FuseHeads, JoinsRotationsWithoutNorms) {
 
 TEST(FuseHeads, LeavesWhatOthersUse) {
   Layer g;
-  for (const Tensor& other : {g.q_rope, g.k_rope, g.all_keys, g.all_values}) {
+  for (const Tensor& other : {g.q_rope, g.k_rope})
     EXPECT_TRUE(nodes_of(g.fused({g.y, other}), Op::rope_append).empty()) << other.name();
+  for (const Tensor& other : {g.q_rope, g.k_rope, g.all_keys, g.all_values})
     EXPECT_TRUE(nodes_of(g.fused({g.y, scale(other, 2)}), Op::rope_append).empty()) << other.name();
-  }
   // A norm that others use stays, and what follows it is joined.
   const auto fused = g.fused({g.y, g.k_norm});
   const Node& node = *nodes_of(fused, Op::rope_append).at(0);
@@ -148,6 +148,22 @@ TEST(FuseHeads, LeavesWhatOthersUse) {
   EXPECT_FALSE(node.attr<RopeAppendAttr>().k_norm);
   EXPECT_EQ(node.inputs[3], g.k_norm);
   EXPECT_EQ(node.inputs[9], g.q_norm.node->inputs[1]);
+}
+
+// So a runner asks for them, since it keeps the caches.
+TEST(FuseHeads, GivesTheCacheAsTheGraphsOutputs) {
+  Layer g;
+  const auto fused = g.fused({g.y, g.all_keys, g.all_values});
+  const std::shared_ptr<Node>& node = fused[0].node->inputs[0].node;
+  ASSERT_TRUE(is(*node, Op::rope_append));
+  EXPECT_THAT(fused, ElementsAre(fused[0], Tensor{node, 1}, Tensor{node, 2}));
+  EXPECT_TRUE(nodes_of(fused, Op::kv_append).empty());
+  EXPECT_TRUE(nodes_of(fused, Op::rope).empty());
+}
+
+TEST(FuseHeads, LeavesACacheThatIsWrittenBeforeTheQueriesAreMade) {
+  Layer g;
+  EXPECT_TRUE(nodes_of(g.fused({g.all_keys, g.y}), Op::rope_append).empty());
 }
 
 TEST(FuseHeads, LeavesHeadsThatTurnApart) {
