@@ -158,11 +158,21 @@ struct BenchResult {
   int64_t decode_bytes_per_token = 0;  // weights and cache that a token's step reads
   // Of an accelerator, a decoded token each: kernels and captured steps launched, and waits.
   double launches_per_token = 0, waits_per_token = 0;
+  // Of an accelerator, if asked for: what a decoded token's kernels take, each kind alone, those of the most time
+  // first.
+  struct Kernel {
+    std::string name;  // and the types and shapes of what it reads and makes
+    int64_t count = 0;
+    double seconds = 0;        // of one
+    int64_t weight_bytes = 0;  // that one reads
+  };
+  std::vector<Kernel> kernels;
   double bandwidth = 0;  // bytes a second that its memory reads and writes in a copy, measured now; 0 on the CPU
 };
 struct BenchOptions {
   int64_t prompt = 512, generate = 128, depth = 0, batch = 1;
   int repeat = 3;
+  bool kernels = false;  // time them, on an accelerator
 };
 BenchResult run_bench(Engine& engine, const BenchOptions& options);
 

@@ -55,6 +55,9 @@ nlohmann::ordered_json to_json(const Measured& m) {
   json["launches_per_token"] = m.bench.launches_per_token;  // the CPU has no queue to launch into or to wait for
   json["waits_per_token"] = m.bench.waits_per_token;
   json["bandwidth_bytes_per_s"] = m.bandwidth;
+  for (const BenchResult::Kernel& k : m.bench.kernels)
+    json["kernels"].push_back(
+        {{"name", k.name}, {"count", k.count}, {"seconds", k.seconds}, {"weight_bytes", k.weight_bytes}});
   return json;
 }
 
@@ -98,6 +101,14 @@ std::string table(const std::vector<Measured>& results) {
                         m.bench.threads, m.bench.prompt, m.bench.generated, m.bench.batch, m.bench.depth,
                         cell(m.prefill), cell(m.decode), m.first_token.median, m.load_ms, double(m.peak_bytes) / 1e6,
                         100 * m.share(m.decode.median));
+  for (const Measured& m : results) {
+    if (m.bench.kernels.empty()) continue;
+    text += fmt::format("{:>7} {:>9} {:>9} {:>7}  kernels of a decoded token, each kind alone\n", "count", "us each",
+                        "us", "GB/s");
+    for (const BenchResult::Kernel& k : m.bench.kernels)
+      text += fmt::format("{:>7} {:>9.2f} {:>9.1f} {:>7.0f}  {}\n", k.count, k.seconds * 1e6,
+                          double(k.count) * k.seconds * 1e6, double(k.weight_bytes) / k.seconds / 1e9, k.name);
+  }
   text += "share: of the memory's bandwidth, measured now, that decode reaches; medians (least-greatest)\n";
   return text;
 }
@@ -163,6 +174,7 @@ Action add_bench(CLI::App& program) {
   app.add_option("--repeat", command->options.repeat, "Repetitions; the median counts")
       ->check(whole_number(1, 10000))
       ->capture_default_str();
+  app.add_flag("--kernels", command->options.kernels, "Time the kernels of a decoded token too, on an accelerator");
   app.add_flag("--json", command->json, "One JSON document");
   return [command](World& world) { return command->run(world); };
 }

@@ -132,6 +132,20 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
   };
   warm_up();
   for (int64_t i = 1; i <= options.repeat; ++i) once(true, i * 10), decode(true, i * 10);
+  if (options.kernels) {
+    if (!runner.device().accelerator) bad_usage("kernels are timed on accelerators, not on {}", engine.info().device);
+    Sequences sequences(runner, options.batch);
+    sequences.read(texts(std::max<int64_t>(longest - 1, 1), 1));
+    std::vector<Program::KernelTime> times;
+    runner.time_kernels(&times);
+    sequences.step(texts(1, 2));
+    runner.time_kernels(nullptr);
+    for (Program::KernelTime& t : times)
+      result.kernels.push_back({std::move(t.name), t.nodes, t.seconds, t.weight_bytes});
+    const auto total = [](const BenchResult::Kernel& k) { return static_cast<double>(k.count) * k.seconds; };
+    std::stable_sort(result.kernels.begin(), result.kernels.end(),
+                     [&](const auto& a, const auto& b) { return total(a) > total(b); });
+  }
   result.decode_bytes_per_token = engine.info().weight_bytes / options.batch +
                                   (options.depth + options.generate / 2) * runner.kv_bytes_per_position();
   if (Accelerator* device = runner.device().accelerator.get()) result.bandwidth = copy_bandwidth(*device);

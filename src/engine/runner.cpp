@@ -210,6 +210,7 @@ void Runner::read(std::span<const Piece> pieces, std::span<const Draw> draws, co
 
 void Runner::step(const Batch& batch, const Capacity& capacity, std::span<const Draw> draws) {
   Program& p = program(capacity);
+  if (times_) *times_ = p.time_kernels(batch);
   if (observer_)
     p.run_observed(batch, *pool_, observer_);
   else

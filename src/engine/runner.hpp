@@ -64,6 +64,8 @@ class Runner {
   std::vector<TapRows> take_taps() { return taps_.take(); }
   // From the next evaluate on, steps run a node at a time and `seen` looks on; an empty one ends that.
   void observe(Program::Observer seen) { observer_ = std::move(seen); }
+  // The kernels of the next step are timed as well; null ends that.
+  void time_kernels(std::vector<Program::KernelTime>* to) { times_ = to; }
 
   const LanguageModel& model() const { return model_; }
   ThreadPool& pool() { return *pool_; }
@@ -131,6 +133,7 @@ class Runner {
   std::vector<std::string> watched_;
   TapStore taps_;
   Program::Observer observer_;
+  std::vector<Program::KernelTime>* times_ = nullptr;
 };
 
 }  // namespace consonant

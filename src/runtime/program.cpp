@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "base/checked.hpp"
+#include "base/clock.hpp"
 
 namespace consonant {
 
@@ -210,6 +212,61 @@ void Program::launch_node(Step& step, uint32_t number) {
   device_->at_node(0);
 }
 
+std::vector<Program::KernelTime> Program::time_kernels(const Batch& batch) {
+  if (!device_) throw_error(Exit::failed, "kernels are timed on accelerators");
+  begin(batch);
+  launch_nodes();
+  device_->wait();
+  std::vector<KernelTime> times;
+  std::vector<std::vector<Step*>> kinds;
+  for (auto& wave : waves_)
+    for (Step& step : wave) {
+      const std::string name = signature(step);
+      const auto found = std::find_if(times.begin(), times.end(), [&](const KernelTime& t) { return t.name == name; });
+      const auto at = static_cast<size_t>(found - times.begin());
+      if (found == times.end()) {
+        times.push_back({name, 0, 0, 0}), kinds.emplace_back();
+        for (size_t i = 0; i < step.in.size(); ++i)
+          if (step.planned->node->inputs[i].node->op == op_weight) times.back().weight_bytes += extent(step.in[i]);
+      }
+      ++times[at].nodes, kinds[at].push_back(&step);
+    }
+  for (size_t i = 0; i < kinds.size(); ++i) times[i].seconds = time_launches(kinds[i]);
+  waited_ = runs_;
+  return times;
+}
+
+// Of one of them.
+double Program::time_launches(std::span<Step* const> steps) {
+  constexpr size_t least = 40;
+  size_t launches = 0;
+  device_->begin_capture();
+  try {
+    for (; launches < least; launches += steps.size())
+      for (Step* step : steps) launch_node(*step, 0);
+  } catch (...) {
+    device_->drop_capture();
+    throw;
+  }
+  const std::unique_ptr<Captured> work = device_->end_capture();
+  double best = std::numeric_limits<double>::max();
+  for (int i = 0; i < 3; ++i) {
+    const auto start = Clock::now();
+    device_->launch(*work);
+    device_->wait();
+    best = std::min(best, seconds_since(start));
+  }
+  return best / static_cast<double>(launches);
+}
+
+std::string Program::signature(const Step& step) {
+  std::string text(step.planned->gpu_kernel->name);
+  for (const View& in : step.in) text += fmt::format(" {}{}", name(in.type), to_string(in.shape));
+  text += " ->";
+  for (const View& out : step.out) text += fmt::format(" {}{}", name(out.type), to_string(out.shape));
+  return text;
+}
+
 std::string Program::describe(uint32_t number) const {
   for (const auto& wave : waves_) {
     if (number > wave.size()) {
@@ -218,12 +275,8 @@ std::string Program::describe(uint32_t number) const {
     }
     const Step& step = wave[number - 1];
     const Node& node = *step.planned->node;
-    std::string text = fmt::format("{} ({}:{}), kernel {}:", node.name, node.location.file_name(), node.location.line,
-                                   step.planned->gpu_kernel->name);
-    for (const View& in : step.in) text += fmt::format(" {}{}", name(in.type), to_string(in.shape));
-    text += " ->";
-    for (const View& out : step.out) text += fmt::format(" {}{}", name(out.type), to_string(out.shape));
-    return text;
+    return fmt::format("{} ({}:{}), kernel {}", node.name, node.location.file_name(), node.location.line,
+                       signature(step));
   }
   return {};
 }

@@ -36,6 +36,16 @@ class Program {
   using Observer = std::function<bool(const PlannedNode& planned, std::span<const View> outputs)>;
   void run_observed(const Batch& batch, ThreadPool& pool, const Observer& seen);
 
+  // How long the kernels of a step take: each kind's nodes, of equal kernel and shapes, are captured one after another,
+  // as often as makes that measurable, and launched as one. For accelerators; the step itself is run first.
+  struct KernelTime {
+    std::string name;  // "linear_mma f32[token<=1, 4096] q4_k[4096, 4096] -> ..."
+    int64_t nodes = 0;
+    double seconds = 0;        // of one
+    int64_t weight_bytes = 0;  // that one reads
+  };
+  std::vector<KernelTime> time_kernels(const Batch& batch);
+
   // Of the step that ran last, in the host's memory; valid until the next. On an accelerator this is where the caller
   // waits.
   View output(size_t index) const;
@@ -68,6 +78,8 @@ class Program {
   void launch_nodes();
   void launch_node(Step& step, uint32_t number);
   std::string describe(uint32_t number) const;
+  static std::string signature(const Step& step);
+  double time_launches(std::span<Step* const> steps);
   View resolve(const Place& place) const;
   View fetch(const Place& place, Fetched& fetched) const;
   void queue_fetch(const Place& place, Fetched& fetched) const;
