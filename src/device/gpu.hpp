@@ -55,6 +55,7 @@ std::unique_ptr<Accelerator> open_device(int index);
 //   GPU_SHARED(T, name, count), GPU_DYNAMIC_SHARED(T, name)
 //   launch<kernel, threads>(device, Grid, dynamic shared bytes, arguments...)
 //   wait_for_inputs()                    see launch_early
+//   prefetch(p)                          asks for memory that will be read
 //   half_bits(x), from_half(bits)        binary16, rounded to nearest even
 
 GPU_FN float exp(float x) { return ::expf(x); }

@@ -52,6 +52,9 @@ Result pin(void** data, size_t bytes) { return hipHostMalloc(data, bytes, 0); }
 void unpin(void* data) { (void)hipHostFree(data); }
 #endif
 
+// Seconds that a wait looks on without rest: a step of a generation is shorter, and a sleep is seen in its time.
+constexpr double brief_wait = 0.02;
+
 class Graph final : public Captured {
  public:
   explicit Graph(VENDOR(Graph_t) graph) {
@@ -139,7 +142,7 @@ class Native final : public Accelerator {
     ready();
     ++waits_;
     check(VENDOR(EventRecord)(done_, stream_), "recording an event");
-    const Deadline limit = Deadline::after(deadline_), brief = Deadline::after(0.002);
+    const Deadline limit = Deadline::after(deadline_), brief = Deadline::after(brief_wait);
     for (;;) {
       const Result result = VENDOR(EventQuery)(done_);
       if (result == good) return;

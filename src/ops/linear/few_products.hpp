@@ -31,4 +31,8 @@ bool takes_few_products(DType type, int64_t tokens, int64_t columns, bool gated,
 // One launch.
 void launch_few_products(const FewProducts& products, Accelerator& device);
 
+// The same for products of one input by weights of two types, which these kernels take each; not gated. False, and
+// nothing is done, for pairs that no kernel is made for.
+bool launch_few_products(const FewProducts& first, const FewProducts& second, Accelerator& device);
+
 }  // namespace consonant::GPU_BUILD

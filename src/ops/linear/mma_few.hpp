@@ -127,8 +127,10 @@ struct FewQueue {
   TileSource<Type> source;
   int tile, matrix = 0, unit;
 
-  GPU_FN FewQueue(const Matrices<Type>& w, const FewShape& s) : w(w), s(s) {
-    tile = static_cast<int>(gpu::block()) * s.teams + gpu::warp() / s.team, unit = gpu::warp() % s.team;
+  int step;  // from a tile to the next
+
+  GPU_FN FewQueue(const Matrices<Type>& w, const FewShape& s, int block, int blocks) : w(w), s(s) {
+    tile = block * s.teams + gpu::warp() / s.team, unit = gpu::warp() % s.team, step = blocks * s.teams;
     find();
   }
   GPU_FN void request(gpu::Shared<uint8_t> to) {
@@ -146,7 +148,7 @@ struct FewQueue {
  private:
   GPU_FN void next_tile() {
     unit = gpu::warp() % s.team;
-    if (++matrix == Together) matrix = 0, tile += static_cast<int>(gpu::blocks()) * s.teams;
+    if (++matrix == Together) matrix = 0, tile += step;
     find();
   }
   GPU_FN void find() {
@@ -184,9 +186,10 @@ GPU_FN void store_tiles(const Matrices<Type>& w, const FewShape& s, int first, g
   }
 }
 
+// What block `block` of `blocks` does.
 template <DType Type, int Together, int Warps>
-GPU_KERNEL void few_products(Matrices<Type> w, FewShape s, NormedInputs inputs, ProductOutputs outputs) {
-  GPU_DYNAMIC_SHARED(uint8_t, shared);
+GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, NormedInputs inputs, const ProductOutputs& outputs,
+                         int block, int blocks, gpu::Shared<uint8_t> shared) {
   using Memory = FewMemory<Type, Together, Warps>;
   constexpr int stages = Memory::stages, bytes = UnitLayout<Type>::bytes;
   const Memory memory(s.tokens, s.units, s.teams);
@@ -196,9 +199,12 @@ GPU_KERNEL void few_products(Matrices<Type> w, FewShape s, NormedInputs inputs, 
   const auto undo = gpu::cast<float>(shared + memory.undo_at), scales = gpu::cast<float>(shared + memory.scales_at);
   const auto sums = gpu::cast<float>(shared + memory.sums_at);
 
-  FewQueue<Type, Together> queue(w, s);
+  FewQueue<Type, Together> queue(w, s, block, blocks);
   for (int i = 0; i < stages; ++i) queue.request(weights + i * bytes);
   make_scale_table<Type>(table);
+  if (inputs.weight)
+    for (int i = 32 * gpu::thread(); i < inputs.plain.x.cols; i += 32 * gpu::threads())
+      gpu::prefetch(inputs.weight + i);
 
   gpu::wait_for_inputs();
   inputs.scales = scales + gpu::warp() * 8;
@@ -212,8 +218,7 @@ GPU_KERNEL void few_products(Matrices<Type> w, FewShape s, NormedInputs inputs, 
   const int g = gpu::lane() / 4, t = gpu::lane() % 4, token = g < s.tokens ? g : s.tokens - 1;
   const int team = gpu::warp() / s.team, teams = s.teams, numbers = 16 * s.tokens;
   int stage = 0;
-  for (int first = static_cast<int>(gpu::block()) * teams, turn = 0; first < s.tiles;
-       first += static_cast<int>(gpu::blocks()) * teams, turn ^= 1) {
+  for (int first = block * teams, turn = 0; first < s.tiles; first += blocks * teams, turn ^= 1) {
     const auto round = sums + turn * Together * teams * s.units * numbers;
     for (int m = 0; m < Together && first + team < s.tiles; ++m) {
       const auto to = round + (team * Together + m) * s.units * numbers;
@@ -234,6 +239,33 @@ GPU_KERNEL void few_products(Matrices<Type> w, FewShape s, NormedInputs inputs, 
     gpu::sync();
     store_tiles<Type, Together>(w, s, first, round, undo, outputs);
   }
+}
+
+template <DType Type, int Together, int Warps>
+GPU_KERNEL void few_products(Matrices<Type> w, FewShape s, NormedInputs inputs, ProductOutputs outputs) {
+  GPU_DYNAMIC_SHARED(uint8_t, shared);
+  multiply_few<Type, Together, Warps>(w, s, inputs, outputs, static_cast<int>(gpu::block()),
+                                      static_cast<int>(gpu::blocks()), shared);
+}
+
+// Products of one input by weights of two types: the first blocks have the ones, the others the others.
+template <DType Type>
+struct FewPart {
+  Matrices<Type> w;
+  FewShape s;
+  ProductOutputs outputs;
+  int blocks;
+};
+
+template <DType First, DType Second, int Warps>
+GPU_KERNEL void few_products_of_two(FewPart<First> first, FewPart<Second> second, NormedInputs inputs) {
+  GPU_DYNAMIC_SHARED(uint8_t, shared);
+  const int block = static_cast<int>(gpu::block());
+  if (block < first.blocks)
+    multiply_few<First, 1, Warps>(first.w, first.s, inputs, first.outputs, block, first.blocks, shared);
+  else
+    multiply_few<Second, 1, Warps>(second.w, second.s, inputs, second.outputs, block - first.blocks, second.blocks,
+                                   shared);
 }
 
 }  // namespace consonant::GPU_BUILD::mma

@@ -76,38 +76,64 @@ struct FewSpread {
   }
 };
 
-template <DType Type, int Together>
-void launch_few_as(const FewProducts& p, Accelerator& device) {
-  Matrices<Type> w{};
-  ProductOutputs outputs{};
-  outputs.activation = p.activation;
-  if (p.residual) outputs.residual = rows_of<const float>(*p.residual);
+// The arguments of a launch, in blocks of few_warps.
+template <DType Type>
+FewPart<Type> few_part(const FewProducts& p) {
+  FewPart<Type> part{};
+  part.outputs.activation = p.activation;
+  if (p.residual) part.outputs.residual = rows_of<const float>(*p.residual);
   int tiles = 0;
   for (size_t i = 0; i < 3; ++i) {
     const size_t at = std::min(i, p.weights.size() - 1);
-    w.all[i] = matrix_of<Type>(*p.weights[at]);
-    w.first[i] = tiles;
-    outputs.y[i] = rows_of<float>(*p.y[std::min(i, p.y.size() - 1)]);
-    outputs.bias[i] = at < p.biases.size() && p.biases[at] ? pointer<const float>(*p.biases[at]) : nullptr;
-    if (i < (p.gated ? 1 : p.weights.size())) tiles += static_cast<int>(ceil_div(w.all[i].rows, 16));
+    part.w.all[i] = matrix_of<Type>(*p.weights[at]);
+    part.w.first[i] = tiles;
+    part.outputs.y[i] = rows_of<float>(*p.y[std::min(i, p.y.size() - 1)]);
+    part.outputs.bias[i] = at < p.biases.size() && p.biases[at] ? pointer<const float>(*p.biases[at]) : nullptr;
+    if (i < (p.gated ? 1 : p.weights.size())) tiles += static_cast<int>(ceil_div(part.w.all[i].rows, 16));
   }
-  const int64_t tokens = p.x->shape[0], columns = w.all[0].columns, units = units_of(columns);
-  FewShape s{static_cast<int>(tokens), static_cast<int>(units), tiles, team_of(units), few_warps / team_of(units)};
-  const NormedInputs inputs{inputs_of(*p.x), p.norm ? pointer<const float>(*p.norm) : nullptr, p.epsilon};
+  const int units = static_cast<int>(units_of(part.w.all[0].columns)), team = team_of(units);
+  part.s = {static_cast<int>(p.x->shape[0]), units, tiles, team, few_warps / team};
+  return part;
+}
 
+inline NormedInputs normed_inputs(const FewProducts& p) {
+  return {inputs_of(*p.x), p.norm ? pointer<const float>(*p.norm) : nullptr, p.epsilon};
+}
+
+template <DType Type, int Together>
+void launch_few_as(const FewProducts& p, Accelerator& device) {
+  const Limits& limits = device.limits();
+  FewPart<Type> part = few_part<Type>(p);
+  FewShape& s = part.s;
   // Larger blocks make a token's records fewer times, smaller ones spread better.
-  const int64_t shared = memory_of<Type, Together, few_warps>(tokens, columns);
-  const int64_t more = memory_of<Type, Together, many_warps>(tokens, columns);
-  const FewSpread spread(tiles, s.teams, few_warps, shared, device.limits());
-  const FewSpread wide(tiles, many_warps / s.team, many_warps, more, device.limits());
-  if (more <= device.limits().shared_bytes && wide.most_tiles <= spread.most_tiles) {
+  const int64_t columns = p.x->shape[1];
+  const int64_t shared = memory_of<Type, Together, few_warps>(s.tokens, columns);
+  const int64_t more = memory_of<Type, Together, many_warps>(s.tokens, columns);
+  const FewSpread spread(s.tiles, s.teams, few_warps, shared, limits);
+  const FewSpread wide(s.tiles, many_warps / s.team, many_warps, more, limits);
+  if (more <= limits.shared_bytes && wide.most_tiles <= spread.most_tiles) {
     s.teams = many_warps / s.team;
-    gpu::launch_early<few_products<Type, Together, many_warps>, many_warps * 32>(device, {wide.blocks}, more, w, s,
-                                                                                 inputs, outputs);
+    gpu::launch_early<few_products<Type, Together, many_warps>, many_warps * 32>(device, {wide.blocks}, more, part.w, s,
+                                                                                 normed_inputs(p), part.outputs);
   } else {
-    gpu::launch_early<few_products<Type, Together, few_warps>, few_warps * 32>(device, {spread.blocks}, shared, w, s,
-                                                                               inputs, outputs);
+    gpu::launch_early<few_products<Type, Together, few_warps>, few_warps * 32>(device, {spread.blocks}, shared, part.w,
+                                                                               s, normed_inputs(p), part.outputs);
   }
+}
+
+template <DType First, DType Second>
+void launch_few_of_two(const FewProducts& a, const FewProducts& b, Accelerator& device) {
+  FewPart<First> first = few_part<First>(a);
+  FewPart<Second> second = few_part<Second>(b);
+  const int64_t columns = a.x->shape[1], tokens = a.x->shape[0];
+  const int64_t shared =
+      std::max(memory_of<First, 1, few_warps>(tokens, columns), memory_of<Second, 1, few_warps>(tokens, columns));
+  const auto blocks_of = [&](const FewShape& s) {
+    return static_cast<int>(FewSpread(s.tiles, s.teams, few_warps, shared, device.limits()).blocks);
+  };
+  first.blocks = blocks_of(first.s), second.blocks = blocks_of(second.s);
+  gpu::launch_early<few_products_of_two<First, Second, few_warps>, few_warps * 32>(
+      device, {first.blocks + second.blocks}, shared, first, second, normed_inputs(a));
 }
 
 template <DType Type>

@@ -28,41 +28,48 @@ bool few(const Args& args, const Limits& limits) {
   return !attr.gated || attr.activation == Activation::silu || attr.activation == Activation::gelu;
 }
 
-// Those of the set's products whose weights have this type.
-void launch_type(const Args& args, Accelerator& device, DType type) {
-  const LinearSetAttr& attr = args.attr<LinearSetAttr>();
+// Those of the set's products whose weights have a type.
+struct OfType {
   const View *weights[LinearSetAttr::most], *biases[LinearSetAttr::most], *y[LinearSetAttr::most];
-  size_t n = 0;
-  for (int i = 0; i < attr.count; ++i) {
-    const View& w = args.in[static_cast<size_t>(weight_input(attr, i))];
-    if (w.type != type) continue;
-    const int bias = bias_input(attr, i);
-    weights[n] = &w, biases[n] = bias < 0 ? nullptr : &args.in[static_cast<size_t>(bias)];
-    y[n] = &args.out[attr.gated ? 0 : static_cast<size_t>(i)];
-    ++n;
+  FewProducts products;
+
+  OfType(const Args& args, DType type) {
+    const LinearSetAttr& attr = args.attr<LinearSetAttr>();
+    size_t n = 0;
+    for (int i = 0; i < attr.count; ++i) {
+      const View& w = args.in[static_cast<size_t>(weight_input(attr, i))];
+      if (w.type != type) continue;
+      const int bias = bias_input(attr, i);
+      weights[n] = &w, biases[n] = bias < 0 ? nullptr : &args.in[static_cast<size_t>(bias)];
+      y[n] = &args.out[attr.gated ? 0 : static_cast<size_t>(i)];
+      ++n;
+    }
+    products = {.x = &args.in[0],
+                .norm = attr.norm ? &args.in[1] : nullptr,
+                .epsilon = attr.epsilon,
+                .weights = {weights, n},
+                .biases = {biases, n},
+                .y = {y, attr.gated ? 1 : n},
+                .gated = attr.gated,
+                .activation = attr.activation};
   }
-  FewProducts products{.x = &args.in[0],
-                       .norm = attr.norm ? &args.in[1] : nullptr,
-                       .epsilon = attr.epsilon,
-                       .weights = {weights, n},
-                       .biases = {biases, n},
-                       .y = {y, attr.gated ? 1 : n},
-                       .gated = attr.gated,
-                       .activation = attr.activation};
-  launch_few_products(products, device);
-}
+  OfType(const OfType&) = delete;
+  OfType& operator=(const OfType&) = delete;
+};
 
 void launch(const Args& args, Accelerator& device, std::byte* scratch) {
   if (args.in[0].shape[0] == 0) return;
   if (!few(args, device.limits())) return parts().launch(args, device, scratch);
   const LinearSetAttr& attr = args.attr<LinearSetAttr>();
+  std::vector<DType> types;
   for (int i = 0; i < attr.count; ++i) {
     const DType type = args.in[static_cast<size_t>(weight_input(attr, i))].type;
-    bool is_first = true;
-    for (int before = 0; before < i; ++before)
-      is_first &= args.in[static_cast<size_t>(weight_input(attr, before))].type != type;
-    if (is_first) launch_type(args, device, type);
+    if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
   }
+  if (types.size() == 2 &&
+      launch_few_products(OfType(args, types[0]).products, OfType(args, types[1]).products, device))
+    return;
+  for (const DType type : types) launch_few_products(OfType(args, type).products, device);
 }
 
 }  // namespace
