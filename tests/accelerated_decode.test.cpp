@@ -119,6 +119,28 @@ TEST(DeviceDraws, OfSeveralSequencesAreThoseOfEach) {
   }
 }
 
+// Of a kernel that gives a token other bits in steps of more than four, no sequence sees whom it shares a step with:
+// longer pieces have steps of their own.
+TEST(SharedSteps, KeepToWhatGivesASequenceTheBitsThatItHasAlone) {
+  Target target = open_target("emu32");
+  std::vector<GpuKernel> kernels(target.kernels.begin(), target.kernels.end());
+  for (GpuKernel& kernel : kernels)
+    if (kernel.op == Op::linear) kernel.same_bits_to = 4;
+  target.kernels = kernels;
+  LanguageEngine engine(path_of("llama"), options_for("emu32"), target);
+  const auto runner = engine.make_runner(2, 5);
+  std::vector<int64_t> steps;
+  runner->observe([&](const PlannedNode& planned, std::span<const View> outputs) {
+    if (is(*planned.node, Op::attend) && planned.node->name.find("blk.0") == 0) steps.push_back(outputs[0].shape[0]);
+    return false;
+  });
+  const std::vector<int32_t> ids = some_ids("llama", 9);
+  std::vector<Piece> pieces;
+  for (const size_t length : {2, 2, 9, 3, 2}) pieces.push_back({runner->open(), std::span(ids).first(length), false});
+  runner->evaluate(pieces);
+  EXPECT_THAT(steps, testing::ElementsAre(4, 9, 3, 2));
+}
+
 TEST(DeviceDraws, ALogProbabilityIsGivenOnRequest) {
   const auto engine = Engine::load(path_of("llama"), options_for("emu32"));
   GenerateOptions options;

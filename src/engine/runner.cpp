@@ -189,10 +189,17 @@ void Runner::read(std::span<const Piece> pieces, std::span<const Draw> draws, co
     step(batch, capacity, mine);
     batch = {}, members.clear();
   };
+  // A long part of a piece has a step of its own, and what shares one is whole and short: how a piece is computed
+  // depends on itself alone, even where that of many tokens gives other bits.
+  const int64_t same_bits = options_.device.same_bits_to();
+  const auto sharing = static_cast<size_t>(std::min(same_bits, most_tokens));
   for (const Piece& piece : pieces) {
     for (size_t done = 0; done < piece.tokens.size();) {
-      if (static_cast<int64_t>(batch.tokens.size()) == most_tokens) flush();
-      const size_t n = std::min(piece.tokens.size() - done, static_cast<size_t>(most_tokens) - batch.tokens.size());
+      const size_t left = piece.tokens.size() - done, together = batch.tokens.size() + left;
+      const bool alone = static_cast<int64_t>(left) > same_bits;
+      const bool splits = same_bits >= most_tokens;  // no matter where a piece is cut
+      if (alone || (splits ? batch.tokens.size() == sharing : together > sharing)) flush();
+      const size_t n = std::min(left, (alone ? static_cast<size_t>(most_tokens) : sharing) - batch.tokens.size());
       int64_t position = cache_.length(piece.sequence);
       cache_.extend(piece.sequence, static_cast<int64_t>(n));
       members.push_back(piece.sequence);
@@ -203,6 +210,7 @@ void Runner::read(std::span<const Piece> pieces, std::span<const Draw> draws, co
         batch.positions.push_back(static_cast<int32_t>(position++));
         batch.sequences.push_back(static_cast<int32_t>(members.size() - 1));
       }
+      if (alone) flush();
     }
   }
   flush();

@@ -264,11 +264,12 @@ std::span<const float> WhisperRunner::evaluate(std::span<const Piece> pieces) {
     if (end > model_.context) bad_input("{} tokens don't fit the context of {}", end, model_.context);
   }
   logits_.clear();
-  // A step holds up to most_tokens: prompts of many windows may be more.
+  // A step holds up to most_tokens, prompts of many windows may be more; and no more of several than give each the bits
+  // that it has alone.
+  const auto most = static_cast<size_t>(std::min(most_tokens, options_.device.same_bits_to()));
   for (size_t first = 0; first < pieces.size();) {
     size_t last = first, sum = 0;
-    while (last < pieces.size() &&
-           (last == first || sum + pieces[last].tokens.size() <= static_cast<size_t>(most_tokens)))
+    while (last < pieces.size() && (last == first || sum + pieces[last].tokens.size() <= most))
       sum += pieces[last++].tokens.size();
     const View out = run_decoder(Kind::decoder, pieces.subspan(first, last - first)).output(0);
     logits_.insert(logits_.end(), out.as<float>(), out.as<float>() + out.shape.count());

@@ -33,7 +33,7 @@ struct HalvesTiling {
 constexpr int64_t slab_bytes = 32 << 20, slab_rows = 4096;
 
 using WideTile = HalvesTiling<2, 4, 4, 8, 4>;   // 128 tokens x 256 rows, a block a processor
-using EvenTile = HalvesTiling<2, 2, 4, 8, 3>;   // 128 x 128, two
+using EvenTile = HalvesTiling<2, 4, 4, 4, 4>;   // 128 x 128, one
 using SmallTile = HalvesTiling<2, 2, 2, 4, 3>;  // 64 x 64, four
 // Those that a product chooses from, and what an output of each costs.
 template <class T, int Cost>
