@@ -78,7 +78,7 @@ TEST(AutoDevice, FallsBackToTheProcessorAndSaysWhy) {
 
   Target incomplete = open_target("emu32");
   std::vector<GpuKernel> kernels(incomplete.kernels.begin(), incomplete.kernels.end());
-  std::erase_if(kernels, [](const GpuKernel& kernel) { return kernel.op == Op::rope; });
+  std::erase_if(kernels, [](const GpuKernel& kernel) { return kernel.op == Op::attend; });
   incomplete.kernels = kernels;
   testing::internal::CaptureStderr();
   const auto refused = load_on_emulator(incomplete);
@@ -87,7 +87,7 @@ TEST(AutoDevice, FallsBackToTheProcessorAndSaysWhy) {
   ASSERT_EQ(refused->info().passed_over.size(), 2u);
   EXPECT_THAT(refused->info().passed_over[1], HasSubstr("no kernel for:"));
   EXPECT_THAT(said, HasSubstr("warning: the model runs on the CPU, not on emu32"));
-  EXPECT_THAT(said, HasSubstr("rope"));
+  EXPECT_THAT(said, HasSubstr("attend"));
 
   Target small = open_target("emu32");
   emulated(*small.accelerator).set_total_bytes(100000);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <numeric>
 
 #include "base/clock.hpp"
@@ -64,6 +65,20 @@ double copy_bandwidth(Accelerator& device) {
   for (int i = 0; i < times; ++i) device.copy(to.data(), from.data(), bytes);
   device.wait();
   return 2.0 * bytes * times / seconds_since(start);
+}
+
+// The kernels of the step that `step` takes, those of the most time first.
+std::vector<BenchResult::Kernel> time_kernels(Runner& runner, const std::function<void()>& step) {
+  if (!runner.device().accelerator) bad_usage("kernels are timed on accelerators, not on the CPU");
+  std::vector<Program::KernelTime> times;
+  runner.time_kernels(&times);
+  step();
+  runner.time_kernels(nullptr);
+  std::vector<BenchResult::Kernel> kernels;
+  for (Program::KernelTime& t : times) kernels.push_back({std::move(t.name), t.nodes, t.seconds, t.weight_bytes});
+  const auto total = [](const BenchResult::Kernel& k) { return static_cast<double>(k.count) * k.seconds; };
+  std::stable_sort(kernels.begin(), kernels.end(), [&](const auto& a, const auto& b) { return total(a) > total(b); });
+  return kernels;
 }
 
 }  // namespace
@@ -133,18 +148,9 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
   warm_up();
   for (int64_t i = 1; i <= options.repeat; ++i) once(true, i * 10), decode(true, i * 10);
   if (options.kernels) {
-    if (!runner.device().accelerator) bad_usage("kernels are timed on accelerators, not on {}", engine.info().device);
     Sequences sequences(runner, options.batch);
     sequences.read(texts(std::max<int64_t>(longest - 1, 1), 1));
-    std::vector<Program::KernelTime> times;
-    runner.time_kernels(&times);
-    sequences.step(texts(1, 2));
-    runner.time_kernels(nullptr);
-    for (Program::KernelTime& t : times)
-      result.kernels.push_back({std::move(t.name), t.nodes, t.seconds, t.weight_bytes});
-    const auto total = [](const BenchResult::Kernel& k) { return static_cast<double>(k.count) * k.seconds; };
-    std::stable_sort(result.kernels.begin(), result.kernels.end(),
-                     [&](const auto& a, const auto& b) { return total(a) > total(b); });
+    result.kernels = time_kernels(runner, [&] { sequences.step(texts(1, 2)); });
   }
   result.decode_bytes_per_token = engine.info().weight_bytes / options.batch +
                                   (options.depth + options.generate / 2) * runner.kv_bytes_per_position();

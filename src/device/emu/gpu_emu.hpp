@@ -116,6 +116,8 @@ GPU_FN float from_half(uint16_t bits) { return to_float(Half{bits}); }
 GPU_FN uint16_t half_bits(float x) { return to_half(x).bits; }
 
 GPU_FN void wait_for_inputs() {}  // launches run one after the other
+template <class T>
+GPU_FN void prefetch(Ptr<T>) {}
 
 // Queues a launch; an error if it's beyond the device's limits.
 void queue_work(Accelerator& device, Work work);

@@ -46,19 +46,6 @@ GPU_FN void copy16(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, bool v
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid ? 16 : 0) : "memory");
 }
-// How the second-level cache treats what is read once: it goes before all else, so that activations, caches and the
-// kernels themselves stay.
-GPU_FN uint64_t read_once() {
-  uint64_t policy;
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  return policy;
-}
-GPU_FN void copy16(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, bool valid, uint64_t policy) {
-  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(at), "l"(from),
-               "r"(valid ? 16 : 0), "l"(policy)
-               : "memory");
-}
 // The same for a word.
 GPU_FN void copy4(gpu::Shared<float> to, gpu::Ptr<const float> from) {
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
@@ -129,10 +116,6 @@ GPU_FN void warp_sync() { gpu::shfl(0, 0); }
 
 GPU_FN void copy16(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, bool valid = true) {
   gpu::store16(to, valid ? gpu::load16(from) : gpu::U4{0, 0, 0, 0});
-}
-GPU_FN uint64_t read_once() { return 0; }
-GPU_FN void copy16(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, bool valid, uint64_t) {
-  copy16(to, from, valid);
 }
 GPU_FN void copy4(gpu::Shared<float> to, gpu::Ptr<const float> from) { *to = *from; }
 GPU_FN void end_batch() {}

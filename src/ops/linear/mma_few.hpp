@@ -125,7 +125,6 @@ struct FewQueue {
   const Matrices<Type>& w;
   const FewShape& s;
   TileSource<Type> source;
-  uint64_t policy = read_once();
   int tile, matrix = 0, unit;
 
   int step;  // from a tile to the next
@@ -136,7 +135,7 @@ struct FewQueue {
   }
   GPU_FN void request(gpu::Shared<uint8_t> to) {
     if (tile < s.tiles) {
-      source.request(unit, to, policy);
+      source.request(unit, to);
       unit += s.team;
       if (unit >= s.units) next_tile();
     }

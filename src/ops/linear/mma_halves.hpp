@@ -33,8 +33,8 @@ struct HalvesTiling {
 constexpr int64_t slab_bytes = 32 << 20, slab_rows = 4096;
 
 using WideTile = HalvesTiling<2, 4, 4, 8, 4>;   // 128 tokens x 256 rows, a block a processor
-using EvenTile = HalvesTiling<2, 4, 4, 4, 4>;   // 128 x 128, one
-using SmallTile = HalvesTiling<2, 2, 2, 4, 3>;  // 64 x 64, four
+using EvenTile = HalvesTiling<2, 4, 4, 4, 6>;   // 128 x 128, one
+using SmallTile = HalvesTiling<2, 2, 2, 4, 6>;  // 64 x 64, two
 // Those that a product chooses from, and what an output of each costs.
 template <class T, int Cost>
 struct Priced {

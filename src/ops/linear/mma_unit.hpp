@@ -95,7 +95,7 @@ struct TileSource {
     }
   }
 
-  GPU_FN void request(int unit, gpu::Shared<uint8_t> to, uint64_t policy) const {
+  GPU_FN void request(int unit, gpu::Shared<uint8_t> to) const {
     if constexpr (has_blocks(Type)) {
       const int left = columns / 32 - unit * unit_blocks;
       const int here = layout.super() || left > unit_blocks ? unit_blocks : left;
@@ -103,15 +103,15 @@ struct TileSource {
       GPU_UNROLL
       for (int i = 0; i < 2; ++i) {
         copy_plane<unit_blocks * base_bytes>(at + i * Layout::group_bytes, from[i] + unit * (unit_blocks * base_bytes),
-                                             here * base_bytes, policy);
+                                             here * base_bytes);
         if constexpr (layout.upper_bits != 0)
           copy_plane<unit_blocks * upper_bytes>(at + (i * Layout::group_bytes + Layout::upper_at),
                                                 from[i] + (upper_at + unit * (unit_blocks * upper_bytes)),
-                                                here * upper_bytes, policy);
+                                                here * upper_bytes);
         constexpr int records = layout.super() ? 1 : unit_blocks;
         copy_plane<records * record_bytes>(at + (i * Layout::group_bytes + Layout::records_at),
                                            from[i] + (records_at + unit * (records * record_bytes)),
-                                           layout.super() ? record_bytes : here * record_bytes, policy);
+                                           layout.super() ? record_bytes : here * record_bytes);
       }
     } else {
       const int column = unit * unit_columns + 8 * gpu::lane();  // a warp's copy is a row
@@ -119,18 +119,18 @@ struct TileSource {
       GPU_UNROLL
       for (int i = 0; i < 16; ++i)
         copy16(to + i * Layout::row_bytes + 16 * gpu::lane(),
-               from[0] + ((i < rows ? i : rows - 1) * stride + (valid ? 2 * column : 0)), valid, policy);
+               from[0] + ((i < rows ? i : rows - 1) * stride + (valid ? 2 * column : 0)), valid);
     }
   }
 
  private:
   // Up to `Most` bytes, of which `bytes` are there.
   template <int Most>
-  GPU_FN static void copy_plane(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, int bytes, uint64_t policy) {
+  GPU_FN static void copy_plane(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, int bytes) {
     constexpr int step = 16 * gpu::lane_width;
     GPU_UNROLL
     for (int at = 0; at < Most; at += step)
-      if (16 * gpu::lane() + at < bytes) copy16(to + at, from + at, true, policy);
+      if (16 * gpu::lane() + at < bytes) copy16(to + at, from + at);
   }
 };
 
