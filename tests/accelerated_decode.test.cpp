@@ -148,6 +148,21 @@ TEST(DeviceDraws, ALogProbabilityIsGivenOnRequest) {
   EXPECT_TRUE(engine->session()->generate(some_ids("llama"), options).logprobs.empty());
 }
 
+TEST(DeviceDraws, ABenchmarkTimesTheKernelsOfATokenOnRequest) {
+  BenchOptions options{.prompt = 3, .generate = 2};
+  options.repeat = 1, options.kernels = true;
+  const BenchResult result = run_bench(*Engine::load(path_of("llama"), options_for("emu32")), options);
+  int64_t attends = 0;
+  for (const BenchResult::Kernel& kernel : result.kernels) {
+    EXPECT_GT(kernel.seconds, 0) << kernel.name;
+    if (kernel.name.find("attend ") == 0) attends += kernel.count;
+    EXPECT_EQ(kernel.weight_bytes > 0, kernel.name.find("linear") == 0 || kernel.name.find("rows f32[512") == 0)
+        << kernel.name;
+  }
+  EXPECT_EQ(attends, 2) << "one a layer";
+  EXPECT_THROW(run_bench(*Engine::load(path_of("llama"), options_for("cpu")), options), Error);
+}
+
 TEST(DeviceDraws, ABenchmarkCountsOneLaunchAndOneWaitAToken) {
   const auto engine = Engine::load(path_of("llama"), options_for("emu32"));
   const BenchResult result = run_bench(*engine, {.prompt = 16, .generate = 4, .repeat = 1});

@@ -9,13 +9,14 @@
   packages        packaging/apt-packages.txt    -> README.md
   measured        docs/measured/*.json          -> README.md
   speech          docs/measured/*.json          -> docs/performance.md
+  kernels         docs/measured/*.json          -> docs/performance.md
   cards           docs/measured/*.json          -> docs/ops.md
 
 A file of docs/measured holds "title", "machine", "command" (no title and command with "verify_ops"), and one of
   "kind": "asr" or "asr_accuracy": what bench/compare_asr.py wrote. docs/performance.md has all of it, README the lines of "asr"
   where consonant is furthest ahead and least;
   "kind": "verify_ops": what `consonant verify ops --device D --json` wrote, and "commit": of the sources; in docs/ops.md alone;
-  "columns" and "rows": a table as it is, of text and numbers;
+  "columns" and "rows": a table as it is, of text and numbers; with "kind": "kernels", and "commit", in docs/performance.md alone;
   "consonant" and "peer": documents of `bench --json` (peer: "name" and "results" with the same model names, threads and the
   two speeds) measured in one run, from which the ratios are computed here.
 """
@@ -107,7 +108,7 @@ def measured(root: pathlib.Path) -> str:
         if document.get("kind") == "asr":
             return headed(document, asr_tables.speed_extremes(document), f"{document['title']}: the best and the worst line of "
                           "[docs/performance.md](docs/performance.md)")
-        if document.get("kind") in ("asr_accuracy", "verify_ops"):
+        if document.get("kind") in ("asr_accuracy", "verify_ops", "kernels"):
             return ""
         if "peer" in document:
             return headed(document, comparison(document, source))
@@ -145,11 +146,21 @@ def cards(root: pathlib.Path) -> str:
     return each_measured(root, one)
 
 
+def kernels(root: pathlib.Path) -> str:
+    def one(document: dict, _: str) -> str:
+        if document.get("kind") != "kernels":
+            return ""
+        return headed(document, asr_tables.markdown(document["columns"], document["rows"]),
+                      f"{document['title']}, commit {document['commit'][:12]}")
+    return each_measured(root, one)
+
+
 BLOCKS = (
     ("docs/layers.md", "include-table", include_table),
     ("README.md", "packages", packages),
     ("README.md", "measured", measured),
     ("docs/performance.md", "speech", speech),
+    ("docs/performance.md", "kernels", kernels),
     ("docs/ops.md", "cards", cards),
 )
 

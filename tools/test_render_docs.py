@@ -14,7 +14,7 @@ README = "a\n<!-- packages: x -->\n<!-- end packages -->\nb\n<!-- measured: x --
 LAYERS = "<!-- include-table: x -->\n<!-- end include-table -->\n"
 RESULT = {"model": "M", "threads": 2, "prefill_tokens_per_s": 300.0, "decode_tokens_per_s": 70.0,
           "decode_share_of_bandwidth": 0.5}
-PERFORMANCE = "x\n<!-- speech: x -->\n<!-- end speech -->\n"
+PERFORMANCE = "x\n<!-- speech: x -->\n<!-- end speech -->\n<!-- kernels: x -->\n<!-- end kernels -->\n"
 OPS = "x\n<!-- cards: x -->\n<!-- end cards -->\n"
 KERNEL = {"op": "linear", "kernel": "linear_mma", "device": "cuda", "takes": "`x`: f32", "cases": 12, "worst_error": 1e-7,
           "tolerance": 2e-7, "faults": []}
@@ -66,6 +66,14 @@ class Render(unittest.TestCase):
         self.assertIn("**a card, sm_90**, commit 0123456789ab\n", page)
         self.assertIn("| `linear_mma` | `x`: f32 | 12 | 1.0e-07 | 2.0e-07 |\n", page)
         self.assertNotIn("card", self.readme())
+
+    def test_what_kernels_take_is_in_the_page_of_speed(self):
+        self.write("docs/measured/kernels.json", {"kind": "kernels", "title": "Kernels", "machine": "a card", "command": "bench --kernels",
+                                                  "commit": "0123456789abcdef", "columns": ["kernel", "us"], "rows": [["attend", 9.9]]})
+        render_docs.render(self.root, check=False)
+        page = (self.root / "docs/performance.md").read_text()
+        self.assertIn("**Kernels, commit 0123456789ab** (a card; `bench --kernels`)\n\n| kernel | us |\n", page)
+        self.assertNotIn("attend", self.readme())
 
     def test_a_wrong_kernel_is_no_proof(self):
         self.write("docs/measured/verify_ops.json", {"kind": "verify_ops", "machine": "a card", "commit": "0",

@@ -174,7 +174,8 @@ Action add_bench(CLI::App& program) {
   app.add_option("--repeat", command->options.repeat, "Repetitions; the median counts")
       ->check(whole_number(1, 10000))
       ->capture_default_str();
-  app.add_flag("--kernels", command->options.kernels, "Time the kernels of a decoded token too, on an accelerator");
+  app.add_flag("--kernels", command->options.kernels, "Time the kernels of a decoded token too, on an accelerator")
+      ->excludes(audio);
   app.add_flag("--json", command->json, "One JSON document");
   return [command](World& world) { return command->run(world); };
 }

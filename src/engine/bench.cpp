@@ -69,11 +69,16 @@ double copy_bandwidth(Accelerator& device) {
 
 // The kernels of the step that `step` takes, those of the most time first.
 std::vector<BenchResult::Kernel> time_kernels(Runner& runner, const std::function<void()>& step) {
-  if (!runner.device().accelerator) bad_usage("kernels are timed on accelerators, not on the CPU");
   std::vector<Program::KernelTime> times;
-  runner.time_kernels(&times);
-  step();
-  runner.time_kernels(nullptr);
+  struct Timing {  // ends with the step, also with one that fails
+    Runner& runner;
+    ~Timing() { runner.time_kernels(nullptr); }
+  };
+  {
+    const Timing timing{runner};
+    runner.time_kernels(&times);
+    step();
+  }
   std::vector<BenchResult::Kernel> kernels;
   for (Program::KernelTime& t : times) kernels.push_back({std::move(t.name), t.nodes, t.seconds, t.weight_bytes});
   const auto total = [](const BenchResult::Kernel& k) { return static_cast<double>(k.count) * k.seconds; };
@@ -89,6 +94,8 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
   if (options.prompt < 1 || options.generate < 0 || options.depth < 0 || options.batch < 1 || options.repeat < 1)
     bad_usage("a benchmark of {} prompt tokens, {} generated at depth {}, batch {}, {} times", options.prompt,
               options.generate, options.depth, options.batch, options.repeat);
+  if (options.kernels && !shared.device().accelerator)
+    bad_usage("kernels are timed on accelerators, not on {}", engine.info().device);
   const int64_t longest = options.depth + std::max(options.prompt, options.generate + 1);
   if (longest > shared.context()) bad_input("{} tokens don't fit the context of {}", longest, shared.context());
   std::unique_ptr<Runner> own;
