@@ -127,8 +127,8 @@ using Stream = hipStream_t;
 using Stream = cudaStream_t;
 #endif
 
-template <auto F, int Threads, bool Early, class... Args>
-__global__ void __launch_bounds__(Threads) entry(Progress progress, Args... args) {
+template <auto F, int Threads, bool Early, int Blocks, class... Args>
+__global__ void __launch_bounds__(Threads, Blocks) entry(Progress progress, Args... args) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
 #endif
@@ -141,16 +141,19 @@ __global__ void __launch_bounds__(Threads) entry(Progress progress, Args... args
 // Throws Exit::stalled with the vendor's words.
 void check_launch(const char* what);
 
-template <auto F, int Threads, bool Early = false, class... Args>
+template <auto F, int Threads, bool Early = false, int Blocks = 1, class... Args>
 void launch(Accelerator& device, Grid grid, int64_t shared, Args... args) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  const auto kernel = entry<F, Threads, Early, Args...>;
+  const auto kernel = entry<F, Threads, Early, Blocks, Args...>;
   const dim3 blocks(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z));
   const auto stream = static_cast<Stream>(device.stream());
   device.count_launch();
 #ifdef __HIPCC__
   hipLaunchKernelGGL(kernel, blocks, dim3(Threads), static_cast<unsigned>(shared), stream, device.progress(), args...);
 #else
+  // A processor divides its memory anew between kernels that want more or less of it shared, and then they can't
+  // overlap.
+  cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
   if (shared > 32 * 1024)  // with what the kernel declares itself it may be more than 48 KB
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   cudaLaunchConfig_t config = {};
@@ -168,6 +171,12 @@ void launch(Accelerator& device, Grid grid, int64_t shared, Args... args) {
 template <auto F, int Threads, class... Args>
 void launch_early(Accelerator& device, Grid grid, int64_t shared, Args... args) {
   launch<F, Threads, true>(device, grid, shared, args...);
+}
+
+// A kernel of which `Blocks` blocks, its own or those of the kernels before and after it, are to fit a processor.
+template <auto F, int Threads, int Blocks, class... Args>
+void launch_early(Accelerator& device, Grid grid, int64_t shared, Args... args) {
+  launch<F, Threads, true, Blocks>(device, grid, shared, args...);
 }
 
 // The memory of a value, for a kernel's argument. On the emulator it knows its end.

@@ -40,6 +40,14 @@ Rows<T> rows_of(const View& v) {
   return rows;
 }
 
+// Whether all rows begin at multiples of 16 bytes, of elements of four.
+inline bool has_aligned_rows(const View& v) {
+  if (reinterpret_cast<uintptr_t>(v.data) % 16 != 0) return false;
+  for (int i = 0; i + 1 < v.shape.rank(); ++i)
+    if (v.strides[static_cast<size_t>(i)] % 4 != 0) return false;
+  return true;
+}
+
 // For kernels that treat each element by itself: a block has that many, whatever the length of the rows.
 constexpr int elementwise_threads = 256, elementwise_count = 1024;
 

@@ -5,6 +5,7 @@
 // the others in Layout::plain. Values have the bits that decode_packed_row gives. The type is a template's argument, so
 // that what isn't its own vanishes.
 #include "device/gpu.hpp"
+#include "ops/gpu_four.hpp"
 #include "tensor/dtype.hpp"
 #include "tensor/packed_layout.hpp"
 
@@ -40,9 +41,6 @@ GPU_FN float plain_value(Stored<Type> stored) {
 
 struct ScaleMin {
   float scale, min;
-};
-struct Four {
-  float x[4];
 };
 
 // Half of 2^(e - 127), for levels that are doubled.

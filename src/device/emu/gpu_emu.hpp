@@ -141,6 +141,10 @@ template <auto F, int Threads, class... Args>
 void launch_early(Accelerator& device, Grid grid, int64_t shared, Args... args) {
   launch<F, Threads, true>(device, grid, shared, args...);
 }
+template <auto F, int Threads, int Blocks, class... Args>
+void launch_early(Accelerator& device, Grid grid, int64_t shared, Args... args) {
+  launch<F, Threads, true>(device, grid, shared, args...);
+}
 
 // An error if it isn't memory of a device, all of it.
 template <class T>

@@ -123,7 +123,12 @@ struct Operands {
         shared(memory) {}
 
   GPU_FN void start(const RowSet& rows) {
-    set = rows, all = seen_by_any(a, rows), page_of = a.pages_of(rows.token);
+    place(rows);
+    read_queries();
+  }
+  GPU_FN void place(const RowSet& rows) { set = rows, all = seen_by_any(a, rows), page_of = a.pages_of(rows.token); }
+  GPU_FN void read_queries() const {
+    GPU_UNROLL_BY(1)
     for (int r = gpu::warp(); r < places.rows; r += warps) {
       const bool used = r < set.rows();
       const auto x = a.q.row(used ? set.token_of(r) * a.heads + set.head_of(r) : 0);
@@ -136,13 +141,30 @@ struct Operands {
   GPU_FN gpu::Ptr<const Half> page(const CacheView<Half, 1>& cache, bool seen, int64_t number) const {
     return gpu::cast<const Half>(seen ? cache.at(page_of[number], set.kv_head).numbers : cache.numbers);
   }
+  // Brings a split's keys and values as far as the cache that all processors share.
+  GPU_FN void prefetch(int64_t split) const {
+    GPU_UNROLL_BY(1)
+    for (int p = 0; p < split_pages; ++p) {
+      const int64_t number = split * split_pages + p;
+      if (!page_is_seen(number * kv_page)) continue;
+      const auto k = page(keys, true, number), v = page(values, true, number);
+      constexpr int line = 64;  // halves
+      GPU_UNROLL_BY(1)
+      for (int i = line * gpu::thread(); i < places.dim * kv_page; i += line * block_threads) gpu::prefetch(k + i);
+      GPU_UNROLL_BY(1)
+      for (int i = line * gpu::thread(); i < places.value_dim * kv_page; i += line * block_threads)
+        gpu::prefetch(v + i);
+    }
+  }
   // What no row sees is read as zeros.
   GPU_FN void request_keys(int64_t split) const {
     const gpu::Shared<Half> to = shared + places.keys();
     constexpr int pieces = static_cast<int>(kv_page) / 8;
+    GPU_UNROLL_BY(1)
     for (int p = 0; p < split_pages; ++p) {
       const bool seen = page_is_seen(split * split_positions + p * kv_page);
       const auto from = page(keys, seen, split * split_pages + p);
+      GPU_UNROLL_BY(2)
       for (int i = gpu::thread(); i < places.dim * pieces; i += block_threads)
         copy_soon(to + (i / pieces * key_stride + p * static_cast<int>(kv_page) + i % pieces * 8),
                   from + (seen ? i * 8 : 0), !seen);
@@ -152,10 +174,12 @@ struct Operands {
   GPU_FN void request_values(int64_t split) const {
     const gpu::Shared<Half> to = shared + places.values();
     const int pieces = places.value_dim / 8;
+    GPU_UNROLL_BY(1)
     for (int p = 0; p < split_pages; ++p) {
       const int64_t start = split * split_positions + p * kv_page;
       const bool seen = page_is_seen(start);
       const auto from = page(values, seen, start / kv_page);
+      GPU_UNROLL_BY(2)
       for (int i = gpu::thread(); i < static_cast<int>(kv_page) * pieces; i += block_threads) {
         const int at = i / pieces;
         copy_soon(to + (p * static_cast<int>(kv_page) + at) * places.value_stride() + i % pieces * 8,
@@ -178,6 +202,7 @@ struct Operands {
   // c[t] = scores of 16 rows and the eight positions from `position + 8 t`.
   template <int n>
   GPU_FN void score(float (&c)[n][4], int row, int position) const {
+    GPU_UNROLL_BY(2)
     for (int i = 0; i < places.dim; i += 16) {
       unsigned q[4];
       load_matrices(q, query(row, i));
@@ -415,12 +440,18 @@ GPU_KERNEL void attend_splits(Attention a, CacheView<Half, 1> keys, CacheView<Ha
   GPU_DYNAMIC_SHARED(Half, shared);
   GPU_SHARED(float, peaks, warps* warp_rows);
   GPU_SHARED(float, sums, warps* warp_rows);
+  if (!a.known) gpu::wait_for_inputs();
   const RowSet set = cut.rows(a, gpu::block());
   const Seen seen = a.seen(set.token);
   const int64_t first = seen.first_split() + cut.split_block(a, gpu::block()), end = seen.end_split();
-  if (first >= end) return;
   Operands x(a, keys, values, warp_rows, shared);
-  x.start(set);
+  x.place(set);
+  if (a.known) {
+    if (first < end) x.prefetch(first);
+    gpu::wait_for_inputs();
+  }
+  if (first >= end) return;
+  x.read_queries();
   const SharedRows rows{x, peaks, sums, shared + x.places.weights(), {seen, seen}};
   x.request_keys(first);
   x.request_values(first);
@@ -466,7 +497,7 @@ void launch(const Args& args, Accelerator& device, std::byte* scratch) {
   const gpu::Grid grid{cut.blocks(a)};
   const int64_t bytes = places(keys.dim, values.dim, rows).bytes();
   if (split) {
-    gpu::launch<attend_splits, block_threads>(device, grid, bytes, a, keys, values, cut);
+    gpu::launch_early<attend_splits, block_threads>(device, grid, bytes, a, keys, values, cut);
     launch_combine(a, device);
   } else if (values.dim <= 64) {
     gpu::launch<attend_whole<64>, block_threads>(device, grid, bytes, a, keys, values, cut);

@@ -53,6 +53,7 @@ struct Attention {
   // Of partials: [token, head, split, dim] numbers, then [token, head, split] greatest scores, then as many sums.
   gpu::Ptr<float> partials, peaks, sums;
   int64_t splits = 0;  // at the capacity
+  bool known = false;  // pos, seq and pages are inputs of the graph, there before any of its kernels begins
 
   GPU_FN Seen seen(int64_t token) const {
     const int64_t position = pos[token], first = position - window + 1;
@@ -92,6 +93,8 @@ inline Attention attention(const Args& args, std::byte* scratch, int64_t split_t
   a.tokens = q.shape[0], a.most_tokens = ceil_div(a.tokens, std::max<int64_t>(1, pages.shape[0]));
   a.heads = q.shape[1], a.kv_heads = values.shape[1], a.group = a.heads / a.kv_heads;
   a.window = attr.window, a.scale = attr.scale;
+  a.known = true;
+  for (size_t i = 3; i <= 5; ++i) a.known = a.known && args.node->inputs[i].node->op == op_input;
   a.splits = attention_splits(pages.shape[1]);
   if (a.tokens <= split_tokens) {
     const int64_t rows = a.tokens * a.heads * a.splits, dim = values.shape[3];
@@ -106,8 +109,9 @@ struct RowSet {
   int64_t token = 0, tokens = 0, head = 0, heads = 0, kv_head = 0;
 
   GPU_FN int rows() const { return static_cast<int>(tokens * heads); }
-  GPU_FN int64_t token_of(int r) const { return token + r / heads; }
-  GPU_FN int64_t head_of(int r) const { return head + r % heads; }
+  // Divisions of 64 bits would take longer than what a short sequence's attention waits for.
+  GPU_FN int64_t token_of(int r) const { return token + static_cast<unsigned>(r) / static_cast<unsigned>(heads); }
+  GPU_FN int64_t head_of(int r) const { return head + static_cast<unsigned>(r) % static_cast<unsigned>(heads); }
 };
 
 // What at least one of the rows sees lies between these.
@@ -140,15 +144,20 @@ struct Cut {
   GPU_FN RowSet rows(const Attention& a, int64_t block) const {
     RowSet set;
     // The last tokens see most, so they come first.
-    const int64_t part = block % parts, tile = tiles - 1 - block / parts / a.kv_heads % tiles;
-    set.kv_head = block / parts % a.kv_heads;
+    const auto n = static_cast<unsigned>(block), all_parts = static_cast<unsigned>(parts),
+               kv_heads = static_cast<unsigned>(a.kv_heads), all_tiles = static_cast<unsigned>(tiles);
+    const int64_t part = n % all_parts, tile = tiles - 1 - n / all_parts / kv_heads % all_tiles;
+    set.kv_head = n / all_parts % kv_heads;
     set.head = set.kv_head * a.group + part * heads;
     set.heads = a.group - part * heads < heads ? a.group - part * heads : heads;
     set.token = tile * tile_tokens;
     set.tokens = a.tokens - set.token < tile_tokens ? a.tokens - set.token : tile_tokens;
     return set;
   }
-  GPU_FN int64_t split_block(const Attention& a, int64_t block) const { return block / parts / a.kv_heads / tiles; }
+  GPU_FN int64_t split_block(const Attention& a, int64_t block) const {
+    return static_cast<unsigned>(block) / static_cast<unsigned>(parts) / static_cast<unsigned>(a.kv_heads) /
+           static_cast<unsigned>(tiles);
+  }
 };
 
 // Calls fn for the rows of each sequence of a tile, one after the other.
@@ -165,53 +174,64 @@ GPU_FN void for_sequences(const Attention& a, RowSet set, const F& fn) {
 constexpr int combine_threads = 64;
 
 // A block a row and `combine_threads` of its dimensions. Of 64 splits at a time the factors are computed side by side
-// and the partials requested at once; what's left in order is one addition a split.
+// and partials requested ahead; what's left in order is one addition a split.
 GPU_KERNEL void combine_splits(Attention a) {
-  constexpr int together = combine_threads, ahead = 32;
+  constexpr int together = combine_threads, ahead = 8;
   GPU_SHARED(float, peaks, together);
   GPU_SHARED(float, before, together);
   GPU_SHARED(float, next, together);
   GPU_SHARED(float, sums, together);
-  const int64_t parts = (a.y.cols + combine_threads - 1) / combine_threads;
-  const int64_t row = gpu::block() / parts, column = gpu::block() % parts * combine_threads + gpu::thread();
+  if (!a.known) gpu::wait_for_inputs();
+  const auto parts = static_cast<unsigned>((a.y.cols + combine_threads - 1) / combine_threads),
+             block = static_cast<unsigned>(gpu::block());
+  const int64_t row = block / parts, column = block % parts * combine_threads + gpu::thread();
   const bool inside = column < a.y.cols;
-  const Seen seen = a.seen(row / a.heads);
+  const Seen seen = a.seen(static_cast<unsigned>(row) / static_cast<unsigned>(a.heads));
   const int64_t end = seen.end_split();
+  if (a.known) gpu::wait_for_inputs();
   float peak = -HUGE_VALF, sum = 0, total = 0;
+  GPU_UNROLL_BY(1)
   for (int64_t first = seen.first_split(); first < end; first += together) {
     const int n = static_cast<int>(end - first < together ? end - first : together), t = gpu::thread();
     const int64_t at = row * a.splits + first;
+    float parts_of[ahead];
+    const auto request = [&](int from) {
+      GPU_UNROLL
+      for (int s = 0; s < ahead; ++s)
+        if (inside && from + s < n) parts_of[s] = a.partials[(at + from + s) * a.y.cols + column];
+    };
+    request(0);
     gpu::sync();
     if (t < n) peaks[t] = a.peaks[at + t], sums[t] = a.sums[at + t];
     gpu::sync();
     if (t < n) {
       float most = peak;  // of the splits before t
+      GPU_UNROLL_BY(1)
       for (int s = 0; s < t; ++s) most = peaks[s] > most ? static_cast<float>(peaks[s]) : most;
       const Merge m = merge(most, peaks[t]);
       before[t] = m.before, next[t] = m.next;
     }
     gpu::sync();
+    GPU_UNROLL_BY(1)
     for (int from = 0; from < n; from += ahead) {
-      float parts_of[ahead];
-      GPU_UNROLL
-      for (int s = 0; s < ahead; ++s)
-        if (inside && from + s < n) parts_of[s] = a.partials[(at + from + s) * a.y.cols + column];
+      if (from > 0) request(from);
       GPU_UNROLL
       for (int s = 0; s < ahead; ++s) {
-        if (from + s >= n) continue;
+        if (from + s >= n) break;
         const Merge m{0, before[from + s], next[from + s]};
         sum = merged(sum, m, sums[from + s]);
         if (inside) total = merged(total, m, parts_of[s]);
       }
     }
+    GPU_UNROLL_BY(1)
     for (int s = 0; s < n; ++s) peak = peaks[s] > peak ? static_cast<float>(peaks[s]) : peak;
   }
   if (inside) a.y.row(row)[column] = total / sum;
 }
 
 inline void launch_combine(const Attention& a, Accelerator& device) {
-  gpu::launch<combine_splits, combine_threads>(device, {a.tokens * a.heads * ceil_div(a.y.cols, combine_threads)}, 0,
-                                               a);
+  gpu::launch_early<combine_splits, combine_threads>(device, {a.tokens * a.heads * ceil_div(a.y.cols, combine_threads)},
+                                                     0, a);
 }
 
 }  // namespace consonant::GPU_BUILD

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products on tensor cores, with sums in float32. Few and some tokens (mma_few.hpp, mma_some.hpp) are multiplied with
-// exact weights, and rounded to halves (11 bits, or 16 with bfloat weights) themselves; a token's result has the same
-// bits however many there are, since products are summed over units of 256 columns, and the units in their order. From
-// halves_tokens on (mma_halves.hpp) the weights are decoded first and are halves too: then its bits are others, but the
-// same in all batches that large.
+// Products on tensor cores. Few and some tokens (mma_few.hpp, mma_some.hpp) are multiplied with exact weights. With
+// blocks they are whole numbers of 16 bits in units of 256 columns, whose products add up without rounding; with plain
+// weights they are halves, of 11 bits, or 16 with bfloat weights. A token's result has the same bits however many there
+// are, since units' products are added up in their order. From halves_tokens on (mma_halves.hpp) the weights are
+// decoded first, and tokens and weights are halves: then its bits are others, but the same in all batches that large.
 #include "ops/linear/linear.hpp"
 
 #include <fmt/format.h>

@@ -46,6 +46,15 @@ GPU_FN void copy16(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, bool v
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid ? 16 : 0) : "memory");
 }
+// The same of the first `bytes`, with zeros behind them.
+GPU_FN void copy_part16(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, int bytes) {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from),
+               "r"(bytes < 0    ? 0
+                   : bytes > 16 ? 16
+                                : bytes)
+               : "memory");
+}
 // The same for a word.
 GPU_FN void copy4(gpu::Shared<float> to, gpu::Ptr<const float> from) {
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
@@ -84,6 +93,20 @@ GPU_FN void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// Whole numbers: c [16, 8] += a [16, 32] b [32, 8], of signed bytes. A lane has of a four neighbours from k of 4 t
+// (words 0, 1) and of 4 t + 16 (words 2, 3), of rows and of b and c as above.
+GPU_FN void multiply_bytes(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+// One half of it: k of 16.
+GPU_FN void multiply_bytes(int32_t (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a0), "r"(a1), "r"(b));
+}
+
 #else
 
 GPU_FN float half_of(uint32_t pair, int i) { return gpu::from_half(static_cast<uint16_t>(pair >> 16 * i)); }
@@ -117,6 +140,9 @@ GPU_FN void warp_sync() { gpu::shfl(0, 0); }
 GPU_FN void copy16(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, bool valid = true) {
   gpu::store16(to, valid ? gpu::load16(from) : gpu::U4{0, 0, 0, 0});
 }
+GPU_FN void copy_part16(gpu::Shared<uint8_t> to, gpu::Ptr<const uint8_t> from, int bytes) {
+  for (int i = 0; i < 16; ++i) to[i] = i < bytes ? from[i] : uint8_t{0};
+}
 GPU_FN void copy4(gpu::Shared<float> to, gpu::Ptr<const float> from) { *to = *from; }
 GPU_FN void end_batch() {}
 template <int Pending>
@@ -145,6 +171,21 @@ GPU_FN void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_
         for (int j = 0; j < 2; ++j) sums[out] += number(rows[out / 2], j) * number(columns[out % 2], j);
     }
   for (int out = 0; out < 4; ++out) c[out] = static_cast<float>(sums[out]);
+}
+
+GPU_FN void multiply_bytes(int32_t (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+  const auto byte = [](uint32_t word, int i) { return static_cast<int32_t>(static_cast<int8_t>(word >> 8 * i)); };
+  const int g = gpu::lane() / 4, t = gpu::lane() % 4;
+  for (int i = 0; i < 4; ++i) {  // the lane of a row that has the k
+    const uint32_t rows[2] = {gpu::shfl(a0, 4 * g + i), gpu::shfl(a1, 4 * g + i)};
+    const uint32_t columns[2] = {gpu::shfl(b, 8 * t + i), gpu::shfl(b, 8 * t + 4 + i)};
+    for (int out = 0; out < 4; ++out)
+      for (int j = 0; j < 4; ++j) c[out] += byte(rows[out / 2], j) * byte(columns[out % 2], j);
+  }
+}
+GPU_FN void multiply_bytes(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  multiply_bytes(c, a[0], a[1], b0);
+  multiply_bytes(c, a[2], a[3], b1);
 }
 
 #endif

@@ -7,61 +7,32 @@
 // Warps are teams; a team has a tile of 16 rows, and each of its warps every n-th unit of 256 columns. A warp asks for
 // its next weights as soon as a place in shared memory is free, and for the first ones before the kernel waits for its
 // inputs. The units' products are added in their order by the block's threads.
+//
+// The code is short rather than unrolled, but for the innermost products: a decoded token is a chain of kernels, each
+// of which finds another's instructions in its processor's cache, and 64 KB of them cost 4 us where 26 KB cost 1.
 #include "ops/activation_gpu.hpp"
 #include "ops/linear/mma_unit.hpp"
 #include "ops/rms_norm/rms_norm_gpu.hpp"
 
 namespace consonant::GPU_BUILD::mma {
 
-// Activations, normalised by their root mean square where there is a weight for it. `scales` are the tokens'.
-struct NormedInputs {
-  PlainInputs plain;
-  gpu::Ptr<const float> weight;  // or null
-  float epsilon;
-  gpu::Shared<const float> scales = {};
+// Rows of a matrix that lie `stride` elements apart.
+template <class T>
+struct Lines {
+  gpu::Ptr<T> data;
+  int64_t stride;
 
-  GPU_FN Four load(int token, int column) const {
-    Four four = plain.load(token, column);
-    if (!weight) return four;
-    const float scale = scales[token];
-    GPU_UNROLL
-    for (int i = 0; i < 4; ++i)
-      if (column + i < plain.x.cols) four.x[i] = four.x[i] * scale * weight[column + i];
-    return four;
-  }
+  GPU_FN gpu::Ptr<T> row(int i) const { return data + i * stride; }
 };
 
-// Each token's 1 / sqrt(mean(x^2) + epsilon), by all of a block, for each warp at `scales` of its own, with the bits
-// that rms_norm has: its threads' sums, several of them a thread here.
-template <int Warps>
-GPU_FN void norm_scales(const NormedInputs& inputs, int tokens, gpu::Shared<float> scales) {
-  constexpr int here = Warps * 32, most = 1024 / here;
-  GPU_SHARED(float, parts, 2 * 32);
-  const int cols = static_cast<int>(inputs.plain.x.cols), threads = rms_norm_threads(cols);
-  for (int token = 0; token < tokens; ++token) {
-    const auto row = inputs.plain.x.row(token);
-    const auto to = parts + token % 2 * 32;
-    float sums[most];
-    GPU_UNROLL
-    for (int j = 0; j < most; ++j) {
-      const int thread = gpu::thread() + j * here;
-      sums[j] = 0;
-      if (thread >= threads) continue;
-      GPU_UNROLL_BY(4)
-      for (int i = thread; i < cols; i += threads) sums[j] += row[i] * row[i];
-    }
-    GPU_UNROLL
-    for (int j = 0; j < most; ++j) {
-      const float sum = gpu::warp_sum(sums[j]);
-      if (gpu::lane() == 0) to[(gpu::thread() + j * here) / 32] = sum;
-    }
-    gpu::sync();
-    float sum = 0;
-    for (int w = 0; w < threads / 32; ++w) sum += to[w];
-    if (gpu::lane() == 0) scales[token] = 1 / gpu::sqrt(sum / static_cast<float>(cols) + inputs.epsilon);
-  }
-  warp_sync();
-}
+// Activations, normalised by their root mean square where there is a weight for it.
+struct NormedInputs {
+  Lines<const float> x;
+  gpu::Ptr<const float> weight;  // or null
+  float epsilon;
+  int columns;
+  bool aligned;  // rows of x to 16 bytes
+};
 
 // Element i of three that are arguments of a kernel, which then stay where arguments are.
 template <class T>
@@ -77,9 +48,9 @@ struct Matrices {
 };
 
 struct ProductOutputs {
-  Rows<float> y[3];
+  Lines<float> y[3];
   gpu::Ptr<const float> bias[3];  // or null
-  Rows<const float> residual;     // of a single product; data null: none
+  Lines<const float> residual;    // of a single product; data null: none
   Activation activation;          // of the first of two side by side
 
   GPU_FN void store(int matrix, int row, int token, float sum) const {
@@ -94,30 +65,29 @@ struct ProductOutputs {
   }
 };
 
-// How a launch is cut, the same for all of its blocks.
+// How a launch is cut, the same for all of its blocks, and where things are in a block's shared memory, in bytes.
 struct FewShape {
   int tokens;
   int units;  // of a row
   int tiles;
   int team;   // warps that share a tile
   int teams;  // of a block
+  int records_at, undo_at, row_at, squares_at, sums_at, end;
 };
 
-// A block's shared memory, in bytes.
+template <DType Type, int Warps>
+constexpr int few_stages = 2;  // units that a warp asks for ahead
+
 template <DType Type, int Together, int Warps>
-struct FewMemory {
-  static constexpr int stages = 2;
-  int64_t table_at, records_at, undo_at, scales_at, sums_at, end;
-
-  constexpr FewMemory(int64_t tokens, int64_t units, int64_t teams) {
-    table_at = int64_t{Warps} * stages * UnitLayout<Type>::bytes;
-    records_at = table_at + table_bytes<Type>;
-    undo_at = records_at + tokens * units * record_bytes<Type>;
-    scales_at = undo_at + (tokens * units * 4 + 15) / 16 * 16;
-    sums_at = scales_at + Warps * 32;
-    end = sums_at + 2 * Together * teams * units * tokens * 64;
-  }
-};
+constexpr void place(FewShape& s) {
+  const int pairs = s.tokens * s.units;
+  s.records_at = Warps * few_stages<Type, Warps> * UnitLayout<Type>::bytes;
+  s.undo_at = s.records_at + pairs * record_bytes<Type>;
+  s.row_at = s.undo_at + (pairs * 4 + 15) / 16 * 16;
+  s.squares_at = s.row_at + s.units * unit_columns * 4;
+  s.sums_at = s.squares_at + (s.units * 4 + 15) / 16 * 16;
+  s.end = s.sums_at + 2 * Together * s.teams * pairs * 64;
+}
 
 // What a warp asks for, one unit after another.
 template <DType Type, int Together>
@@ -130,7 +100,9 @@ struct FewQueue {
   int step;  // from a tile to the next
 
   GPU_FN FewQueue(const Matrices<Type>& w, const FewShape& s, int block, int blocks) : w(w), s(s) {
-    tile = block * s.teams + gpu::warp() / s.team, unit = gpu::warp() % s.team, step = blocks * s.teams;
+    const int team = gpu::warp() / s.team;
+    tile = team < s.teams ? block * s.teams + team : s.tiles;
+    unit = gpu::warp() % s.team, step = blocks * s.teams;
     find();
   }
   GPU_FN void request(gpu::Shared<uint8_t> to) {
@@ -159,85 +131,173 @@ struct FewQueue {
 };
 
 // Adds the units' products of the teams' tiles, from `first` on, in their order.
-template <DType Type, int Together>
+template <DType Type, int Together, int Warps>
 GPU_FN void store_tiles(const Matrices<Type>& w, const FewShape& s, int first, gpu::Shared<const float> sums,
                         gpu::Shared<const float> undo, const ProductOutputs& outputs) {
   const int numbers = 16 * s.tokens;  // of a unit
-  for (int o = gpu::thread(); o < s.teams * numbers; o += gpu::threads()) {
-    const int team = o / numbers, in_tile = o - team * numbers, token = in_tile / 16, tile = first + team;
-    if (tile >= s.tiles) continue;
-    float total[Together];
-    GPU_UNROLL
-    for (int m = 0; m < Together; ++m) {
-      const auto from = sums + (team * Together + m) * s.units * numbers + in_tile;
-      float sum = 0;
-      GPU_UNROLL_BY(8)
-      for (int unit = 0; unit < s.units; ++unit)
-        sum = gpu::fma(from[unit * numbers], undo[unit * s.tokens + token], sum);
-      total[m] = sum;
-    }
+  GPU_UNROLL_BY(1)
+  for (int team = gpu::warp(); team < s.teams; team += Warps) {
+    const int tile = first + team;
+    if (tile >= s.tiles) break;
     const int which = Together == 2 ? 0 : FewQueue<Type, Together>::matrix_of(w, tile);
-    const int row = (Together == 2 ? tile : tile - one_of(w.first, which)) * 16 + in_tile % 16;
-    if (row >= one_of(w.all, which).rows) continue;
-    if constexpr (Together == 2)
-      outputs.store_gated(row, token, total[0], total[1]);
-    else
-      outputs.store(which, row, token, total[0]);
+    const int row = (Together == 2 ? tile : tile - one_of(w.first, which)) * 16 + gpu::lane() % 16;
+    GPU_UNROLL_BY(1)
+    for (int o = gpu::lane(); o < numbers; o += 32) {
+      const int token = o / 16;
+      float total[Together];
+      GPU_UNROLL
+      for (int m = 0; m < Together; ++m) {
+        auto from = sums + ((team * Together + m) * s.units * numbers + o);
+        auto by = undo + token;
+        float sum = 0;
+        GPU_UNROLL_BY(4)
+        for (int unit = 0; unit < s.units; ++unit, from = from + numbers, by = by + s.tokens)
+          sum = gpu::fma(*from, *by, sum);
+        total[m] = sum;
+      }
+      if (row >= one_of(w.all, which).rows) continue;
+      if constexpr (Together == 2)
+        outputs.store_gated(row, token, total[0], total[1]);
+      else
+        outputs.store(which, row, token, total[0]);
+    }
   }
 }
 
+// A block's records, [unit][token], a token after the other: its row comes to shared memory, where its squares are
+// added up as rms_norm does it.
+template <DType Type, int Warps>
+struct FewRecords {
+  const NormedInputs& in;
+  const FewShape& s;
+  gpu::Shared<uint8_t> shared;
+
+  GPU_FN void make() const {
+    GPU_UNROLL_BY(1)
+    for (int token = 0; token < s.tokens; ++token) {
+      if (token > 0) gpu::sync();  // the row before has been read
+      copy_row(in.x.row(token));
+      float scale = 1;
+      if (in.weight) scale = norm();
+      GPU_UNROLL_BY(1)
+      for (int unit = gpu::warp(); unit < s.units; unit += Warps) make_one(unit, token, scale);
+    }
+  }
+
+ private:
+  GPU_FN gpu::Shared<float> row() const { return gpu::cast<float>(shared + s.row_at); }
+
+  GPU_FN void copy_row(gpu::Ptr<const float> from) const {
+    const auto to = row();
+    if (in.aligned) {
+      GPU_UNROLL_BY(1)
+      for (int i = 4 * gpu::thread(); i < s.units * unit_columns; i += 4 * Warps * 32) {
+        const int left = in.columns - i;
+        copy_part16(gpu::cast<uint8_t>(to + i), gpu::cast<const uint8_t>(from + (left > 0 ? i : 0)), 4 * left);
+      }
+    } else {
+      GPU_UNROLL_BY(1)
+      for (int i = gpu::thread(); i < s.units * unit_columns; i += Warps * 32) {
+        if (i < in.columns)
+          copy4(to + i, from + i);
+        else
+          to[i] = 0;
+      }
+    }
+    end_batch();
+    wait_for_batches<0>();
+    gpu::sync();
+  }
+  GPU_FN float norm() const {
+    static_assert(norm_unit == unit_columns);
+    const auto squares = gpu::cast<float>(shared + s.squares_at);
+    const bool is_short = in.columns <= short_norm;
+    const int parts = is_short ? short_norm_threads / 32 : s.units;
+    GPU_UNROLL_BY(1)
+    for (int part = gpu::warp(); part < parts; part += Warps) {
+      float sum = 0;
+      if (is_short) {
+        GPU_UNROLL_BY(1)
+        for (int i = gpu::thread(); i < in.columns; i += short_norm_threads) sum += row()[i] * row()[i];
+        sum = gpu::warp_sum(sum);
+      } else {
+        Four x[2];
+        GPU_UNROLL
+        for (int i = 0; i < 2; ++i) x[i] = four_of(gpu::load16(row() + norm_column(part, i)));
+        sum = unit_squares(x);
+      }
+      if (gpu::lane() == 0) squares[part] = sum;
+    }
+    gpu::sync();
+    float sum = 0;
+    GPU_UNROLL_BY(4)
+    for (int part = 0; part < parts; ++part) sum += squares[part];
+    return norm_scale(sum, in.columns, in.epsilon);
+  }
+  GPU_FN void make_one(int unit, int token, float scale) const {
+    Four x[2];
+    GPU_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const int column = lane_column<Type>(unit, i);
+      x[i] = four_of(gpu::load16(row() + column));
+      if (!in.weight) continue;
+      GPU_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        const float weight = (has_blocks(Type) ? column : column + j) < in.columns ? in.weight[column + j] : 0;
+        x[i].x[j] = x[i].x[j] * scale * weight;
+      }
+    }
+    const int r = unit * s.tokens + token;
+    const float undo = make_record<Type>(x, shared + s.records_at + r * record_bytes<Type>);
+    if (gpu::lane() == 0) gpu::cast<float>(shared + s.undo_at)[r] = undo;
+  }
+};
+
 // What block `block` of `blocks` does.
 template <DType Type, int Together, int Warps>
-GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, NormedInputs inputs, const ProductOutputs& outputs,
-                         int block, int blocks, gpu::Shared<uint8_t> shared) {
-  using Memory = FewMemory<Type, Together, Warps>;
-  constexpr int stages = Memory::stages, bytes = UnitLayout<Type>::bytes;
-  const Memory memory(s.tokens, s.units, s.teams);
+GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const NormedInputs& inputs,
+                         const ProductOutputs& outputs, int block, int blocks, gpu::Shared<uint8_t> shared) {
+  constexpr int stages = few_stages<Type, Warps>, bytes = UnitLayout<Type>::bytes;
   const auto weights = shared + gpu::warp() * stages * bytes;
-  const auto records = shared + memory.records_at;
-  const auto table = gpu::cast<uint32_t>(shared + memory.table_at);
-  const auto undo = gpu::cast<float>(shared + memory.undo_at), scales = gpu::cast<float>(shared + memory.scales_at);
-  const auto sums = gpu::cast<float>(shared + memory.sums_at);
+  const auto records = shared + s.records_at;
+  const auto undo = gpu::cast<float>(shared + s.undo_at), sums = gpu::cast<float>(shared + s.sums_at);
 
   FewQueue<Type, Together> queue(w, s, block, blocks);
+  GPU_UNROLL_BY(1)
   for (int i = 0; i < stages; ++i) queue.request(weights + i * bytes);
-  make_scale_table<Type>(table);
-  if (inputs.weight)
-    for (int i = 32 * gpu::thread(); i < inputs.plain.x.cols; i += 32 * gpu::threads())
-      gpu::prefetch(inputs.weight + i);
+  if (inputs.weight) {
+    GPU_UNROLL_BY(1)
+    for (int i = 32 * gpu::thread(); i < inputs.columns; i += 32 * Warps * 32) gpu::prefetch(inputs.weight + i);
+  }
 
   gpu::wait_for_inputs();
-  inputs.scales = scales + gpu::warp() * 8;
-  if (inputs.weight) norm_scales<Warps>(inputs, s.tokens, scales + gpu::warp() * 8);
-  for (int r = gpu::warp(); r < s.units * s.tokens; r += Warps) {
-    const float power = make_record<Type>(inputs, r % s.tokens, r / s.tokens, records + r * record_bytes<Type>);
-    if (gpu::lane() == 0) undo[r] = power;
-  }
+  FewRecords<Type, Warps>{inputs, s, shared}.make();
   gpu::sync();
 
-  const int g = gpu::lane() / 4, t = gpu::lane() % 4, token = g < s.tokens ? g : s.tokens - 1;
   const int team = gpu::warp() / s.team, teams = s.teams, numbers = 16 * s.tokens;
   int stage = 0;
   for (int first = block * teams, turn = 0; first < s.tiles; first += blocks * teams, turn ^= 1) {
     const auto round = sums + turn * Together * teams * s.units * numbers;
-    for (int m = 0; m < Together && first + team < s.tiles; ++m) {
+    for (int m = 0; m < Together && team < teams && first + team < s.tiles; ++m) {
       const auto to = round + (team * Together + m) * s.units * numbers;
       for (int unit = gpu::warp() % s.team; unit < s.units; unit += s.team) {
         wait_for_batches<stages - 1>();
         warp_sync();
         float product[4];
         unit_product<Type>(weights + stage * bytes, w.all[0].blocks_of(unit),
-                           records + (unit * s.tokens + token) * record_bytes<Type>, table, product);
+                           records + unit * s.tokens * record_bytes<Type>, s.tokens, product);
         warp_sync();
         queue.request(weights + stage * bytes);
         stage = stage + 1 < stages ? stage + 1 : 0;
         GPU_UNROLL
-        for (int i = 0; i < 4; ++i)
-          if (2 * t + i % 2 < s.tokens) to[unit * numbers + (2 * t + i % 2) * 16 + g + i / 2 * 8] = product[i];
+        for (int i = 0; i < 4; ++i) {
+          const int token = lane_token<Type>(i);
+          if (token < s.tokens) to[unit * numbers + token * 16 + gpu::lane() / 4 + i / 2 * 8] = product[i];
+        }
       }
     }
     gpu::sync();
-    store_tiles<Type, Together>(w, s, first, round, undo, outputs);
+    store_tiles<Type, Together, Warps>(w, s, first, round, undo, outputs);
   }
 }
 

@@ -22,13 +22,9 @@ using Small = Tiling<4, 1, 1, Tokens / 8, has_blocks(Type) ? 4 : 2>;
 
 inline int64_t units_of(int64_t columns) { return ceil_div(columns, unit_columns); }
 
-inline bool rows_aligned(const View& x) {
-  return x.strides[0] % 4 == 0 && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
-}
-
 inline PlainOutputs outputs_of(const Args& args) {
   const LinearAttr& attr = args.attr<LinearAttr>();
-  PlainOutputs outputs{rows_of<float>(args.out[0]), nullptr, {}, rows_aligned(args.out[0])};
+  PlainOutputs outputs{rows_of<float>(args.out[0]), nullptr, {}, has_aligned_rows(args.out[0])};
   if (attr.bias) {
     outputs.bias = pointer<const float>(args.in[2]);
     outputs.fours = outputs.fours && reinterpret_cast<uintptr_t>(args.in[2].data) % 16 == 0;
@@ -36,12 +32,12 @@ inline PlainOutputs outputs_of(const Args& args) {
   if (attr.residual) {
     const View& residual = args.in[attr.bias ? 3 : 2];
     outputs.residual = rows_of<const float>(residual);
-    outputs.fours = outputs.fours && rows_aligned(residual);
+    outputs.fours = outputs.fours && has_aligned_rows(residual);
   }
   return outputs;
 }
 
-inline PlainInputs inputs_of(const View& x) { return {rows_of<const float>(x), rows_aligned(x)}; }
+inline PlainInputs inputs_of(const View& x) { return {rows_of<const float>(x), has_aligned_rows(x)}; }
 
 template <DType Type>
 Matrix<Type> matrix_of(const View& w) {
@@ -52,87 +48,108 @@ Matrix<Type> matrix_of(const View& w) {
 
 // ---- few tokens
 
-// Warps of a block, and what may be counted on to be resident of them on a processor.
-constexpr int few_warps = 8, many_warps = 16;
-constexpr int64_t resident_warps = 32;
+// Warps of a block.
+constexpr int few_warps = 8;
 
-inline int team_of(int64_t units) { return units >= 8 ? 8 : units >= 4 ? 4 : units >= 2 ? 2 : 1; }
+// A processor has so many blocks, of this kernel or of the next one, which asks for its weights before this one has
+// ended: if it can, a block takes no more memory than this.
+constexpr int few_resident = 2;
+constexpr int64_t few_bytes = 110 * 1024;
 
+inline int largest_team(int64_t units, int warps) { return static_cast<int>(std::clamp<int64_t>(units, 1, warps)); }
+// The least that a block of so many warps needs.
 template <DType Type, int Together, int Warps>
-int64_t memory_of(int64_t tokens, int64_t columns) {
-  const int64_t units = units_of(columns);
-  return FewMemory<Type, Together, Warps>(tokens, units, Warps / team_of(units)).end;
+int64_t least_memory(int64_t tokens, int64_t columns) {
+  const auto units = static_cast<int>(units_of(columns));
+  FewShape s = {static_cast<int>(tokens), units, 0, 1, Warps / largest_team(units, Warps), 0, 0, 0, 0, 0, 0};
+  place<Type, Together, Warps>(s);
+  return s.end;
 }
 
-// How a launch's tiles are spread over the processors.
-struct FewSpread {
-  int64_t blocks, most_tiles;  // most_tiles: of a processor
-
-  FewSpread(int64_t tiles, int64_t teams, int64_t warps, int64_t shared, const Limits& limits) {
-    const int64_t resident = std::clamp<int64_t>(limits.shared_bytes / (shared + 1024), 1, resident_warps / warps);
-    const int64_t rounds = ceil_div(tiles, teams), turns = ceil_div(rounds, resident * limits.processors);
-    blocks = ceil_div(rounds, turns);
-    most_tiles = ceil_div(blocks, limits.processors) * turns * teams;
+// Chooses how many warps share a tile: what leaves a warp the fewest units to do one after the other. Large teams where
+// that is the same, as they bring a tile sooner. Returns the blocks.
+template <DType Type, int Together, int Warps>
+int64_t spread_few(FewShape& best, const Limits& limits) {
+  int64_t least = INT64_MAX, blocks = 1;
+  FewShape s = best;
+  const int largest = largest_team(s.units, Warps);
+  for (s.team = largest; s.team > 0; --s.team) {
+    s.teams = Warps / s.team;
+    place<Type, Together, Warps>(s);
+    if (s.team < largest && s.end > std::min(few_bytes, limits.shared_bytes)) break;
+    const int64_t places = std::clamp<int64_t>(limits.shared_bytes / (s.end + 1024), 1, few_resident) *
+                           std::max<int64_t>(limits.processors, 1);
+    s.teams = static_cast<int>(std::clamp<int64_t>(ceil_div(s.tiles, places), 1, s.teams));
+    const int64_t rounds = ceil_div(s.tiles, s.teams), turns = std::max<int64_t>(ceil_div(rounds, places), 1);
+    const int64_t cost = turns * Together * ceil_div(s.units, s.team);
+    if (cost < least) least = cost, best = s, blocks = ceil_div(rounds, turns);
   }
-};
+  place<Type, Together, Warps>(best);
+  return blocks;
+}
 
-// The arguments of a launch, in blocks of few_warps.
+template <class T>
+Lines<T> lines_of(const View& v) {
+  return {pointer<T>(v), v.strides[0]};
+}
+
+// The arguments of a launch, but for how it is spread.
 template <DType Type>
 FewPart<Type> few_part(const FewProducts& p) {
   FewPart<Type> part{};
   part.outputs.activation = p.activation;
-  if (p.residual) part.outputs.residual = rows_of<const float>(*p.residual);
+  if (p.residual) part.outputs.residual = lines_of<const float>(*p.residual);
   int tiles = 0;
   for (size_t i = 0; i < 3; ++i) {
     const size_t at = std::min(i, p.weights.size() - 1);
     part.w.all[i] = matrix_of<Type>(*p.weights[at]);
     part.w.first[i] = tiles;
-    part.outputs.y[i] = rows_of<float>(*p.y[std::min(i, p.y.size() - 1)]);
+    part.outputs.y[i] = lines_of<float>(*p.y[std::min(i, p.y.size() - 1)]);
     part.outputs.bias[i] = at < p.biases.size() && p.biases[at] ? pointer<const float>(*p.biases[at]) : nullptr;
     if (i < (p.gated ? 1 : p.weights.size())) tiles += static_cast<int>(ceil_div(part.w.all[i].rows, 16));
   }
-  const int units = static_cast<int>(units_of(part.w.all[0].columns)), team = team_of(units);
-  part.s = {static_cast<int>(p.x->shape[0]), units, tiles, team, few_warps / team};
+  part.s = {static_cast<int>(p.x->shape[0]),
+            static_cast<int>(units_of(part.w.all[0].columns)),
+            tiles,
+            1,
+            1,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0};
   return part;
 }
 
 inline NormedInputs normed_inputs(const FewProducts& p) {
-  return {inputs_of(*p.x), p.norm ? pointer<const float>(*p.norm) : nullptr, p.epsilon};
+  return {lines_of<const float>(*p.x), p.norm ? pointer<const float>(*p.norm) : nullptr, p.epsilon,
+          static_cast<int>(p.x->shape[1]), has_aligned_rows(*p.x)};
 }
 
 template <DType Type, int Together>
 void launch_few_as(const FewProducts& p, Accelerator& device) {
-  const Limits& limits = device.limits();
   FewPart<Type> part = few_part<Type>(p);
-  FewShape& s = part.s;
-  // Larger blocks make a token's records fewer times, smaller ones spread better.
-  const int64_t columns = p.x->shape[1];
-  const int64_t shared = memory_of<Type, Together, few_warps>(s.tokens, columns);
-  const int64_t more = memory_of<Type, Together, many_warps>(s.tokens, columns);
-  const FewSpread spread(s.tiles, s.teams, few_warps, shared, limits);
-  const FewSpread wide(s.tiles, many_warps / s.team, many_warps, more, limits);
-  if (more <= limits.shared_bytes && wide.most_tiles <= spread.most_tiles) {
-    s.teams = many_warps / s.team;
-    gpu::launch_early<few_products<Type, Together, many_warps>, many_warps * 32>(device, {wide.blocks}, more, part.w, s,
-                                                                                 normed_inputs(p), part.outputs);
-  } else {
-    gpu::launch_early<few_products<Type, Together, few_warps>, few_warps * 32>(device, {spread.blocks}, shared, part.w,
-                                                                               s, normed_inputs(p), part.outputs);
-  }
+  const int64_t blocks = spread_few<Type, Together, few_warps>(part.s, device.limits());
+  gpu::launch_early<few_products<Type, Together, few_warps>, few_warps * 32, few_resident>(
+      device, {blocks}, part.s.end, part.w, part.s, normed_inputs(p), part.outputs);
 }
 
 template <DType First, DType Second>
 void launch_few_of_two(const FewProducts& a, const FewProducts& b, Accelerator& device) {
   FewPart<First> first = few_part<First>(a);
   FewPart<Second> second = few_part<Second>(b);
-  const int64_t columns = a.x->shape[1], tokens = a.x->shape[0];
-  const int64_t shared =
-      std::max(memory_of<First, 1, few_warps>(tokens, columns), memory_of<Second, 1, few_warps>(tokens, columns));
-  const auto blocks_of = [&](const FewShape& s) {
-    return static_cast<int>(FewSpread(s.tiles, s.teams, few_warps, shared, device.limits()).blocks);
-  };
-  first.blocks = blocks_of(first.s), second.blocks = blocks_of(second.s);
-  gpu::launch_early<few_products_of_two<First, Second, few_warps>, few_warps * 32>(
+  const auto teams = [](FewShape& s) { s.team = largest_team(s.units, few_warps), s.teams = few_warps / s.team; };
+  teams(first.s), teams(second.s);
+  place<First, 1, few_warps>(first.s), place<Second, 1, few_warps>(second.s);
+  const int64_t shared = std::max(first.s.end, second.s.end);
+  const int64_t rounds[] = {ceil_div(first.s.tiles, first.s.teams), ceil_div(second.s.tiles, second.s.teams)};
+  const int64_t places = few_resident * std::max<int64_t>(device.limits().processors, 1);
+  int64_t turns = 1;
+  while (ceil_div(rounds[0], turns) + ceil_div(rounds[1], turns) > places) ++turns;
+  first.blocks = static_cast<int>(ceil_div(rounds[0], turns));
+  second.blocks = static_cast<int>(ceil_div(rounds[1], turns));
+  gpu::launch_early<few_products_of_two<First, Second, few_warps>, few_warps * 32, few_resident>(
       device, {first.blocks + second.blocks}, shared, first, second, normed_inputs(a));
 }
 
@@ -143,7 +160,7 @@ void launch_few(const FewProducts& products, Accelerator& device) {
 
 template <DType Type>
 int64_t few_memory(int64_t tokens, int64_t columns, bool gated) {
-  return gated ? memory_of<Type, 2, few_warps>(tokens, columns) : memory_of<Type, 1, few_warps>(tokens, columns);
+  return gated ? least_memory<Type, 2, few_warps>(tokens, columns) : least_memory<Type, 1, few_warps>(tokens, columns);
 }
 
 // ---- some tokens

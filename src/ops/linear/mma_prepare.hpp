@@ -25,15 +25,6 @@ GPU_FN gpu::U4 eight_halves(const Four& low, const Four& high) {
           half2(high.x[2], high.x[3])};
 }
 
-GPU_FN uint32_t most_bits(uint32_t most, const Four& four) {
-  GPU_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    const uint32_t bits = magnitude_bits(four.x[i]);
-    most = bits > most ? bits : most;
-  }
-  return most;
-}
-
 // ---- tokens: a block's
 
 template <class Inputs>

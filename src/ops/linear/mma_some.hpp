@@ -66,7 +66,8 @@ GPU_KERNEL void make_records(Inputs inputs, Records to) {
   const int64_t i = gpu::block() * record_warps + gpu::warp();
   if (i >= int64_t{to.tokens} * to.units) return;  // a whole warp
   const int token = static_cast<int>(i / to.units), unit = static_cast<int>(i % to.units);
-  const float undo = make_record<Type>(inputs, token, unit, to.data + i * record_bytes<Type>);
+  const Four x[2] = {inputs.load(token, lane_column<Type>(unit, 0)), inputs.load(token, lane_column<Type>(unit, 1))};
+  const float undo = make_record<Type>(x, to.data + i * record_bytes<Type>);
   if (gpu::lane() == 0) to.undo[int64_t{unit} * to.tokens + token] = undo;
 }
 
@@ -173,42 +174,58 @@ struct SomeTile {
 };
 
 // What a lane holds of a warp's sums over a unit.
-template <class T>
-using SomeSums = float[T::down_each][T::across_each][4];
+template <DType Type, class T>
+using SomeSums = UnitSums<Type>[T::down_each][T::across_each];
 
-// Adds the products of block b of a slice, which is at `stage`.
+// Adds the products of a slice's block b of whole numbers.
 template <DType Type, class T>
 GPU_FN void multiply_block(const SomeTile<Type, T>& tile, gpu::Shared<const uint8_t> stage, int slice, int b,
-                           SomeSums<T>& sums) {
+                           SomeSums<Type, T>& sums) {
   using Memory = SomeMemory<Type, T>;
   constexpr BlockLayout layout = block_layout(Type);
+  const int g = gpu::lane() / 4, t = gpu::lane() % 4, in_unit = slice % unit_slices * slice_blocks + b;
+  BlockOperands<Type> w[T::down_each];
+  GPU_UNROLL
+  for (int m = 0; m < T::down_each; ++m) GPU_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const int group = 2 * (T::my_down() * T::down_each + m) + i;
+    const auto base = stage + group * Memory::base_bytes + b * static_cast<int>(layout.base_bytes());
+    const auto upper =
+        stage + Memory::upper_at + group * Memory::upper_bytes + b * static_cast<int>(layout.upper_bytes());
+    const auto records = layout.super() ? tile.unit(slice) + group * Memory::group_record
+                                        : stage + Memory::each_at + group * Memory::each_bytes + b * Memory::record;
+    w[m].load(i, base, upper, records, in_unit);
+  }
+  GPU_UNROLL
+  for (int n = 0; n < T::across_each; ++n) {
+    const int first = 8 * (T::my_across() * T::across_each + n);
+    GPU_UNROLL
+    for (int j = 0; j < 2; ++j) {
+      const auto at = gpu::cast<const uint32_t>(stage + Memory::weight_bytes +
+                                                swizzled(first + 4 * j + g / 2, g % 2 * 64 + 16 * t + 8 * b));
+      int32_t sum = 0;
+      if constexpr (layout.minimum() && !layout.super())
+        sum = gpu::cast<const int32_t>(tile.unit(slice) + Memory::sums_at + (first + 4 * j + t) * 64)[in_unit];
+      GPU_UNROLL
+      for (int m = 0; m < T::down_each; ++m) add_block<Type>(w[m], at[0], at[1], sum, j, sums[m][n]);
+    }
+  }
+}
+
+// The same of halves and bfloats.
+template <DType Type, class T>
+GPU_FN void multiply_plain(gpu::Shared<const uint8_t> stage, int b, SomeSums<Type, T>& sums) {
+  using Memory = SomeMemory<Type, T>;
   const int g = gpu::lane() / 4, t = gpu::lane() % 4;
   uint32_t first[T::down_each][4], second[T::down_each][4];
-  float factors[T::down_each][2];
   GPU_UNROLL
-  for (int m = 0; m < T::down_each; ++m)
-    if constexpr (Memory::blocks) {
-      GPU_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        const int group = 2 * (T::my_down() * T::down_each + m) + i;
-        const auto base = stage + group * Memory::base_bytes + b * static_cast<int>(layout.base_bytes());
-        const auto upper =
-            stage + Memory::upper_at + group * Memory::upper_bytes + b * static_cast<int>(layout.upper_bytes());
-        const auto records = layout.super() ? tile.unit(slice) + group * Memory::group_record
-                                            : stage + Memory::each_at + group * Memory::each_bytes + b * Memory::record;
-        uint32_t row[4];
-        row_operands<Type>(gpu::cast<const uint32_t>(base), gpu::cast<const uint32_t>(upper), records,
-                           slice % unit_slices * slice_blocks + b, g, t, row);
-        first[m][i] = row[0], first[m][2 + i] = row[1], second[m][i] = row[2], second[m][2 + i] = row[3];
-        if constexpr (!layout.super()) factors[m][i] = factor<Type>(records, g);
-      }
-    } else {
-      const int row = 16 * (T::my_down() * T::down_each + m) + g;
-      const gpu::U4 up = gpu::load16(stage + swizzled(row, 64 * b + 16 * t));
-      const gpu::U4 low = gpu::load16(stage + swizzled(row + 8, 64 * b + 16 * t));
-      first[m][0] = up.x, first[m][1] = low.x, first[m][2] = up.y, first[m][3] = low.y;
-      second[m][0] = up.z, second[m][1] = low.z, second[m][2] = up.w, second[m][3] = low.w;
-    }
+  for (int m = 0; m < T::down_each; ++m) {
+    const int row = 16 * (T::my_down() * T::down_each + m) + g;
+    const gpu::U4 up = gpu::load16(stage + swizzled(row, 64 * b + 16 * t));
+    const gpu::U4 low = gpu::load16(stage + swizzled(row + 8, 64 * b + 16 * t));
+    first[m][0] = up.x, first[m][1] = low.x, first[m][2] = up.y, first[m][3] = low.y;
+    second[m][0] = up.z, second[m][1] = low.z, second[m][2] = up.w, second[m][3] = low.w;
+  }
   GPU_UNROLL
   for (int n = 0; n < T::across_each; ++n) {
     const int token = 8 * (T::my_across() * T::across_each + n) + g;
@@ -218,48 +235,38 @@ GPU_FN void multiply_block(const SomeTile<Type, T>& tile, gpu::Shared<const uint
       const gpu::U4 x = gpu::load16(at + part * T::tokens * slice_bytes);
       GPU_UNROLL
       for (int m = 0; m < T::down_each; ++m) {
-        if constexpr (!Memory::blocks || layout.super()) {
-          multiply<Type == DType::bf16>(sums[m][n], first[m], x.x, x.y);
-          multiply<Type == DType::bf16>(sums[m][n], second[m], x.z, x.w);
-        } else {
-          float c[4] = {0, 0, 0, 0};
-          multiply<false>(c, first[m], x.x, x.y);
-          multiply<false>(c, second[m], x.z, x.w);
-          GPU_UNROLL
-          for (int i = 0; i < 4; ++i) sums[m][n][i] = gpu::fma(factors[m][i / 2], c[i], sums[m][n][i]);
-        }
+        multiply<Type == DType::bf16>(sums[m][n].sums, first[m], x.x, x.y);
+        multiply<Type == DType::bf16>(sums[m][n].sums, second[m], x.z, x.w);
       }
     }
   }
 }
 
 // Where a lane's sums belong in a tile: fn(row, token, m, n, i).
-template <class T, class F>
+template <DType Type, class T, class F>
 GPU_FN void for_sums(const F& fn) {
-  const int g = gpu::lane() / 4, t = gpu::lane() % 4;
   GPU_UNROLL
   for (int n = 0; n < T::across_each; ++n) GPU_UNROLL
   for (int m = 0; m < T::down_each; ++m) GPU_UNROLL
   for (int i = 0; i < 4; ++i)
-    fn(16 * (T::my_down() * T::down_each + m) + g + i / 2 * 8,
-       8 * (T::my_across() * T::across_each + n) + 2 * t + i % 2, m, n, i);
+    fn(16 * (T::my_down() * T::down_each + m) + gpu::lane() / 4 + i / 2 * 8,
+       8 * (T::my_across() * T::across_each + n) + lane_token<Type>(i), m, n, i);
 }
 
-// Scales and minima of the unit of `slice`.
+// With the scales and minima of the unit of `slice`.
 template <DType Type, class T>
-GPU_FN void finish_units(const SomeTile<Type, T>& tile, int slice, SomeSums<T>& sums) {
+GPU_FN void finish_units(const SomeTile<Type, T>& tile, int slice, const SomeSums<Type, T>& sums,
+                         float (&products)[T::down_each][T::across_each][4]) {
   using Memory = SomeMemory<Type, T>;
-  if constexpr (Memory::blocks) {
-    const auto at = tile.unit(slice);
+  const auto at = tile.unit(slice);
+  GPU_UNROLL
+  for (int m = 0; m < T::down_each; ++m) {
+    const auto records = at + 2 * (T::my_down() * T::down_each + m) * Memory::group_record;
     GPU_UNROLL
-    for (int m = 0; m < T::down_each; ++m) {
-      const auto records = at + 2 * (T::my_down() * T::down_each + m) * Memory::group_record;
-      GPU_UNROLL
-      for (int n = 0; n < T::across_each; ++n) {
-        const int token = 8 * (T::my_across() * T::across_each + n) + gpu::lane() / 4;
-        finish_unit<Type>(records, records + Memory::group_record, at + Memory::sums_at + token * 64,
-                          tile.w.blocks_of(tile.unit_of(slice)), sums[m][n]);
-      }
+    for (int n = 0; n < T::across_each; ++n) {
+      const auto first = at + (Memory::sums_at + (8 * (T::my_across() * T::across_each + n) + gpu::lane() % 4) * 64);
+      const gpu::Shared<const uint8_t> inputs[2] = {first, first + 4 * 64};
+      finish_unit<Type>(sums[m][n], records, records + Memory::group_record, inputs, true, products[m][n]);
     }
   }
 }
@@ -279,7 +286,7 @@ GPU_FN void begin_slices(const SomeTile<Type, T>& tile) {
 
 // Asks for a slice some stages ahead, works on this one, and returns the next one's stage.
 template <DType Type, class T>
-GPU_FN int do_slice(const SomeTile<Type, T>& tile, int slice, int stage, SomeSums<T>& sums) {
+GPU_FN int do_slice(const SomeTile<Type, T>& tile, int slice, int stage, SomeSums<Type, T>& sums) {
   constexpr int stages = SomeMemory<Type, T>::stages;
   wait_for_batches<stages - 2>();
   gpu::sync();  // the slice is there, and the stage of the one before it is free
@@ -292,7 +299,12 @@ GPU_FN int do_slice(const SomeTile<Type, T>& tile, int slice, int stage, SomeSum
   end_batch();
   GPU_UNROLL
   for (int b = 0; b < slice_blocks; ++b)
-    if (tile.first_block(slice) + b < tile.blocks()) multiply_block(tile, tile.stage(stage), slice, b, sums);
+    if (tile.first_block(slice) + b < tile.blocks()) {
+      if constexpr (has_blocks(Type))
+        multiply_block<Type, T>(tile, tile.stage(stage), slice, b, sums);
+      else
+        multiply_plain<Type, T>(tile.stage(stage), b, sums);
+    }
   return stage + 1 < stages ? stage + 1 : 0;
 }
 
@@ -319,12 +331,13 @@ GPU_KERNEL void some_tokens(Matrix<Type> w, Records x, int token_tiles, Outputs 
   const int slices = (x.units + T::split - 1) / T::split * unit_slices;  // of the first team
   for (int slice = 0; slice < slices;) {
     const int first = slice;
-    SomeSums<T> sums = {};
+    SomeSums<Type, T> sums = {};
     for (; slice < first + unit_slices; ++slice) stage = do_slice(tile, slice, stage, sums);
     if (tile.has(first)) {
-      finish_units(tile, first, sums);
-      for_sums<T>([&](int row, int token, int m, int n, int i) {
-        exchange[(T::team() * T::tokens + token) * exchange_stride<T> + row] = sums[m][n][i];
+      float products[T::down_each][T::across_each][4];
+      finish_units<Type, T>(tile, first, sums, products);
+      for_sums<Type, T>([&](int row, int token, int m, int n, int i) {
+        exchange[(T::team() * T::tokens + token) * exchange_stride<T> + row] = products[m][n][i];
       });
     }
     gpu::sync();

@@ -134,108 +134,133 @@ struct TileSource {
   }
 };
 
-// A token's sixteen bytes of a block.
-GPU_FN gpu::U4 operand(gpu::Shared<const uint8_t> record, int b, int t) {
-  return gpu::load16(record + 64 * b + 16 * t);
+// Of a unit's products of 16 rows and 8 tokens a lane has four sums: rows g (0, 1) and g + 8 (2, 3), and two tokens.
+template <DType Type>
+GPU_FN int lane_token(int i) {
+  const int t = gpu::lane() % 4;
+  return has_blocks(Type) ? t + i % 2 * 4 : 2 * t + i % 2;
 }
 
-// What a lane has of the sums of activations: b0, b1 of each product with minima.
+// The sums while a unit's blocks are added up.
 template <DType Type>
-GPU_FN void multiply_minima(float (&c)[4], const uint32_t (&first)[2], const uint32_t (&second)[2],
-                            gpu::Shared<const uint8_t> sums, int t) {
-  const auto words = gpu::cast<const uint32_t>(sums);
-  if constexpr (block_layout(Type).halves()) {
-    const uint32_t a[4] = {first[0], first[1], second[0], second[1]};
-    multiply<false>(c, a, words[t], words[4 + t]);
-    multiply<false>(c, a, words[8 + t], words[12 + t]);
-  } else {
-    const uint32_t a[4] = {first[0], first[1], first[0], first[1]};
-    multiply<false>(c, a, words[t], words[4 + t]);
+struct UnitSums {
+  static constexpr bool super = block_layout(Type).super();
+  float sums[super ? 1 : 4] = {};
+  int32_t high[super ? 4 : 1] = {}, low[super ? 4 : 1] = {};
+};
+
+// A block of two groups, by whole numbers.
+template <DType Type>
+struct BlockOperands {
+  static constexpr BlockLayout layout = block_layout(Type);
+  static constexpr int halves = layout.halves() ? 2 : 1;
+
+  uint32_t words[4];  // rows g and g + 8 of the first 16 columns, then of the others
+  int32_t scales[2][halves];
+  float factors[2], minima[2];  // of blocks on their own
+
+  // Row i of the two; b: block of the unit; `record`: the super-block's or the block's.
+  GPU_FN void load(int i, gpu::Shared<const uint8_t> base, gpu::Shared<const uint8_t> upper,
+                   gpu::Shared<const uint8_t> record, int b) {
+    const int g = gpu::lane() / 4, t = gpu::lane() % 4;
+    quant_bytes<Type>(gpu::cast<const uint32_t>(base), gpu::cast<const uint32_t>(upper), g, t, words[i], words[2 + i]);
+    if constexpr (layout.super()) {
+      GPU_UNROLL
+      for (int h = 0; h < halves; ++h) scales[i][h] = whole_scale<Type>(record, b, h, g);
+    } else {
+      factors[i] = factor<Type>(record, g);
+      if constexpr (layout.minimum()) minima[i] = minimum_factor<Type>(record, g);
+    }
   }
-}
+};
 
-// From the sums of a unit's products to its share of the result. `up` and `down` are the records of the two groups.
+// Adds a block's products with tokens 4 j ... 4 j + 3, given the lane's two words of them, and for blocks with minima
+// on their own the sum of the block's activations of token 4 j + t.
 template <DType Type>
-GPU_FN void finish_unit(gpu::Shared<const uint8_t> up, gpu::Shared<const uint8_t> down, gpu::Shared<const uint8_t> sums,
-                        int here, float (&product)[4]) {
+GPU_FN void add_block(const BlockOperands<Type>& w, uint32_t x0, uint32_t x1, int32_t sum, int j, UnitSums<Type>& to) {
   constexpr BlockLayout layout = block_layout(Type);
-  const int g = gpu::lane() / 4, t = gpu::lane() % 4;
-  if constexpr (layout.super()) {
-    const float factors[2] = {factor<Type>(up, g), factor<Type>(down, g)};
+  if constexpr (layout.halves()) {
+    int32_t first[4] = {0, 0, 0, 0}, second[4] = {0, 0, 0, 0};
+    multiply_bytes(first, w.words[0], w.words[1], x0);
+    multiply_bytes(second, w.words[2], w.words[3], x1);
     GPU_UNROLL
-    for (int i = 0; i < 4; ++i) product[i] = gpu::mul(factors[i / 2], product[i]);
-  }
-  if constexpr (layout.minimum()) {
-    const uint32_t first[2] = {minima<Type>(up, t, 0, g, here), minima<Type>(down, t, 0, g, here)};
-    uint32_t second[2] = {0, 0};
-    if constexpr (layout.halves())
-      second[0] = minima<Type>(up, t, 1, g, here), second[1] = minima<Type>(down, t, 1, g, here);
-    float c[4] = {0, 0, 0, 0};
-    multiply_minima<Type>(c, first, second, sums, t);
-    const float factors[2] = {minimum_factor<Type>(up, g), minimum_factor<Type>(down, g)};
-    GPU_UNROLL
-    for (int i = 0; i < 4; ++i) product[i] = gpu::fma(factors[i / 2], c[i], product[i]);
-  }
-}
-
-// Types whose operands are quants, as the subnormal halves that their bits are, times a word from a table of scales. A
-// product is 2^-`scale_shift` of what row_operands gives: an exact power of two, so sums round alike.
-template <DType Type>
-constexpr bool has_scale_table = Type == DType::q4_k || Type == DType::q6_k;
-template <DType Type>
-constexpr int scale_shift = Type == DType::q4_k ? 14 : 16;
-template <DType Type>
-constexpr int table_scales = Type == DType::q4_k   ? 64
-                             : Type == DType::q6_k ? 256
-                                                   : 0;
-template <DType Type>
-constexpr int table_bytes = table_scales<Type> * 8;
-
-// Two words a scale. q4_k: 2^10 s, and 2^6 s for quants four bits higher. q6_k: 2^8 s, and what takes 32 s off.
-template <DType Type>
-GPU_FN void make_scale_table(gpu::Shared<uint32_t> table) {
-  for (int i = gpu::thread(); i < table_scales<Type>; i += gpu::threads()) {
-    const auto s = static_cast<float>(Type == DType::q6_k ? static_cast<int8_t>(i) : i);
-    const float first = Type == DType::q6_k ? s * 256 : s * 1024;
-    const float second = Type == DType::q6_k ? s * -0x1p-11f : s * 64;
-    table[2 * i] = half2(first, first), table[2 * i + 1] = half2(second, second);
-  }
-}
-
-template <DType Type>
-GPU_FN void table_operands(gpu::Shared<const uint32_t> base, gpu::Shared<const uint32_t> upper,
-                           gpu::Shared<const uint8_t> record, gpu::Shared<const uint32_t> table, int b, int g, int t,
-                           uint32_t (&to)[4]) {
-  if constexpr (Type == DType::q4_k) {
-    const uint32_t word = base[8 * t + g], shifted = word >> 8;
-    const int s = 2 * record[32 + 16 * b + g];
-    const uint32_t low = table[s], high = table[s + 1];
-    to[0] = half2_mul(word & 0x000F000Fu, low), to[1] = half2_mul(shifted & 0x000F000Fu, low);
-    to[2] = half2_mul(word & 0x00F000F0u, high), to[3] = half2_mul(shifted & 0x00F000F0u, high);
+    for (int i = 0; i < 2; ++i) {
+      to.high[2 * i + j] += w.scales[i][0] * first[2 * i] + w.scales[i][1] * second[2 * i];
+      to.low[2 * i + j] += w.scales[i][0] * first[2 * i + 1] + w.scales[i][1] * second[2 * i + 1];
+    }
   } else {
-    uint32_t low, high;
-    quant_bytes<Type>(base, upper, g, t, low, high);
+    int32_t c[4] = {0, 0, 0, 0};
+    multiply_bytes(c, w.words, x0, x1);
     GPU_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      const int s = 2 * record[16 + 16 * b + 8 * h + g];
-      const uint32_t scale = table[s], less = table[s + 1], bytes = h ? high : low;
-      to[2 * h] = half2_fma(gpu::byte_perm(bytes, 0, 0x4240), scale, less);
-      to[2 * h + 1] = half2_fma(gpu::byte_perm(bytes, 0, 0x4341), scale, less);
+    for (int i = 0; i < 2; ++i) {
+      if constexpr (layout.super()) {
+        to.high[2 * i + j] += w.scales[i][0] * c[2 * i], to.low[2 * i + j] += w.scales[i][0] * c[2 * i + 1];
+      } else {
+        float& out = to.sums[2 * i + j];
+        out = gpu::fma(w.factors[i], static_cast<float>(256 * c[2 * i] + c[2 * i + 1]), out);
+        if constexpr (layout.minimum()) out = gpu::fma(w.minima[i], static_cast<float>(sum), out);
+      }
     }
   }
 }
 
-// The products of a unit of 16 rows, at `weights` in shared memory, with the lane's token (8 tokens a warp), whose
-// record is at `record`. `table`: see make_scale_table.
+// From the sums of a unit's products to its share of the result. `up` and `down` are the records of the two groups,
+// `sums` those of the activations of tokens t and t + 4, of which the second counts if `both`.
 template <DType Type>
-GPU_FN void unit_product(gpu::Shared<const uint8_t> weights, int here, gpu::Shared<const uint8_t> record,
-                         gpu::Shared<const uint32_t> table, float (&product)[4]) {
+GPU_FN void finish_unit(const UnitSums<Type>& from, gpu::Shared<const uint8_t> up, gpu::Shared<const uint8_t> down,
+                        const gpu::Shared<const uint8_t> (&sums)[2], bool both, float (&product)[4]) {
+  constexpr BlockLayout layout = block_layout(Type);
+  const int g = gpu::lane() / 4;
+  if constexpr (!layout.super()) {
+    GPU_UNROLL
+    for (int i = 0; i < 4; ++i) product[i] = from.sums[i];
+  } else {
+    const float factors[2] = {factor<Type>(up, g), factor<Type>(down, g)};
+    GPU_UNROLL
+    for (int i = 0; i < 4; ++i)
+      product[i] =
+          gpu::mul(factors[i / 2], gpu::fma(256, static_cast<float>(from.high[i]), static_cast<float>(from.low[i])));
+  }
+  if constexpr (layout.super() && layout.minimum()) {
+    int32_t minima[4] = {0, 0, 0, 0};
+    GPU_UNROLL
+    for (int four = 0; four < (layout.halves() ? 4 : 2); ++four) {
+      int32_t m[2][4];
+      GPU_UNROLL
+      for (int k = 0; k < 4; ++k)
+        m[0][k] = whole_minimum<Type>(up, 4 * four + k, g), m[1][k] = whole_minimum<Type>(down, 4 * four + k, g);
+      GPU_UNROLL
+      for (int j = 0; j < 2; ++j) {
+        if (j == 1 && !both) break;
+        const gpu::U4 words = gpu::load16(sums[j] + 16 * four);
+        const int32_t x[4] = {static_cast<int32_t>(words.x), static_cast<int32_t>(words.y),
+                              static_cast<int32_t>(words.z), static_cast<int32_t>(words.w)};
+        GPU_UNROLL
+        for (int i = 0; i < 2; ++i) GPU_UNROLL
+        for (int k = 0; k < 4; ++k) minima[2 * i + j] += m[i][k] * x[k];
+      }
+    }
+    const float by[2] = {minimum_factor<Type>(up, g), minimum_factor<Type>(down, g)};
+    GPU_UNROLL
+    for (int i = 0; i < 4; ++i) product[i] = gpu::fma(by[i / 2], static_cast<float>(minima[i]), product[i]);
+  }
+}
+
+// The products of a unit of 16 rows, at `weights` in shared memory, with up to 8 tokens, whose records are one after
+// the other; `here`: blocks of the unit that are there.
+template <DType Type>
+GPU_FN void unit_product(gpu::Shared<const uint8_t> weights, int here, gpu::Shared<const uint8_t> records, int tokens,
+                         float (&product)[4]) {
   using Layout = UnitLayout<Type>;
   constexpr BlockLayout layout = block_layout(Type);
   const int g = gpu::lane() / 4, t = gpu::lane() % 4;
-  GPU_UNROLL
-  for (float& p : product) p = 0;
+  const auto record_of = [&](int token) {
+    return records + (token < tokens ? token : tokens - 1) * record_bytes<Type>;
+  };
   if constexpr (!has_blocks(Type)) {
+    const auto record = record_of(g);
+    GPU_UNROLL
+    for (float& p : product) p = 0;
     GPU_UNROLL
     for (int b = 0; b < unit_blocks; ++b) {
       if (b >= here) break;
@@ -244,51 +269,50 @@ GPU_FN void unit_product(gpu::Shared<const uint8_t> weights, int here, gpu::Shar
       const uint32_t first[4] = {up.x, down.x, up.y, down.y}, second[4] = {up.z, down.z, up.w, down.w};
       GPU_UNROLL
       for (int part = 0; part < parts<Type>; ++part) {
-        const gpu::U4 x = operand(record + part * part_bytes, b, t);
+        const gpu::U4 x = gpu::load16(record + part * part_bytes + 64 * b + 16 * t);
         multiply<Type == DType::bf16>(product, first, x.x, x.y);
         multiply<Type == DType::bf16>(product, second, x.z, x.w);
       }
     }
   } else {
-    constexpr int base_words = static_cast<int>(layout.base_bytes() / 4);
-    constexpr int upper_words = static_cast<int>(layout.upper_bytes() / 4);
+    constexpr int base_bytes = static_cast<int>(layout.base_bytes()),
+                  upper_bytes = static_cast<int>(layout.upper_bytes());
     constexpr int each = layout.super() ? 0 : static_cast<int>(layout.record_bytes());
-    const auto words = gpu::cast<const uint32_t>(weights);
-    const auto records = weights + Layout::records_at;
+    const auto scales = weights + Layout::records_at;
+    const bool both = tokens > 4;
+    gpu::Shared<const uint8_t> x[2], sums[2];
     GPU_UNROLL
-    for (int b = 0; b < unit_blocks; ++b) {
-      if (!layout.super() && b >= here) break;
-      uint32_t row[2][4];
+    for (int j = 0; j < 2; ++j) {
+      x[j] = record_of(4 * j + g / 2) + (g % 2 * 64 + 16 * t);
+      sums[j] = record_of(4 * j + t) + part_bytes;
+    }
+    UnitSums<Type> unit;
+    GPU_UNROLL
+    for (int pair = 0; pair < unit_blocks / 2; ++pair) {
+      if (!layout.super() && 2 * pair >= here) break;
+      gpu::U4 words[2] = {};
+      words[0] = gpu::load16(x[0] + 128 * pair);
+      if (both) words[1] = gpu::load16(x[1] + 128 * pair);
       GPU_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        const auto group = words + i * (Layout::group_bytes / 4);
-        const auto base = group + b * base_words, upper = group + Layout::upper_at / 4 + b * upper_words;
-        if constexpr (has_scale_table<Type>)
-          table_operands<Type>(base, upper, records + i * Layout::group_bytes, table, b, g, t, row[i]);
-        else
-          row_operands<Type>(base, upper, records + i * Layout::group_bytes, b, g, t, row[i]);
-      }
-      const uint32_t first[4] = {row[0][0], row[1][0], row[0][1], row[1][1]};
-      const uint32_t second[4] = {row[0][2], row[1][2], row[0][3], row[1][3]};
-      const gpu::U4 x = operand(record, b, t);
-      if constexpr (layout.super()) {
-        multiply<false>(product, first, x.x, x.y);
-        multiply<false>(product, second, x.z, x.w);
-      } else {
-        float c[4] = {0, 0, 0, 0};
-        multiply<false>(c, first, x.x, x.y);
-        multiply<false>(c, second, x.z, x.w);
+      for (int b = 2 * pair; b < 2 * pair + 2; ++b) {
+        if (!layout.super() && b >= here) break;
+        BlockOperands<Type> w;
         GPU_UNROLL
-        for (int i = 0; i < 4; ++i)
-          product[i] = gpu::fma(factor<Type>(records + i / 2 * Layout::group_bytes + b * each, g), c[i], product[i]);
+        for (int i = 0; i < 2; ++i) {
+          const auto group = weights + i * Layout::group_bytes;
+          w.load(i, group + b * base_bytes, group + Layout::upper_at + b * upper_bytes,
+                 scales + i * Layout::group_bytes + b * each, b);
+        }
+        GPU_UNROLL
+        for (int j = 0; j < 2; ++j) {
+          if (j == 1 && !both) break;
+          int32_t sum = 0;
+          if constexpr (layout.minimum() && !layout.super()) sum = gpu::cast<const int32_t>(sums[j])[b];
+          add_block<Type>(w, b % 2 ? words[j].z : words[j].x, b % 2 ? words[j].w : words[j].y, sum, j, unit);
+        }
       }
     }
-    if constexpr (has_scale_table<Type>) {
-      constexpr float undo = 1 << scale_shift<Type>;
-      GPU_UNROLL
-      for (float& p : product) p *= undo;
-    }
-    finish_unit<Type>(records, records + Layout::group_bytes, record + part_bytes, here, product);
+    finish_unit<Type>(unit, scales, scales + Layout::group_bytes, sums, both, product);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "ops/kv_append/append_gpu.hpp"
 #include "ops/kv_cache.hpp"
+#include "ops/rms_norm/rms_norm_gpu.hpp"
 #include "ops/rope/rope_gpu.hpp"
 #include "ops/work.hpp"
 
@@ -18,7 +19,7 @@ namespace consonant::GPU_BUILD {
 namespace {
 
 // Threads of a row. The sum of its squares has the order of rms_norm's, which depends on the length alone.
-constexpr int threads_of(int64_t dim) { return dim <= 256 ? 64 : dim <= 1024 ? 256 : 1024; }
+constexpr int threads_of(int64_t dim) { return dim <= short_norm ? short_norm_threads : dim <= 1024 ? 256 : 1024; }
 constexpr int block_threads(int row_threads) { return std::max(row_threads, 256); }
 
 // Rows that a block takes of k; a power of two, and a multiple of those that its threads take at once.
@@ -79,9 +80,46 @@ GPU_FN float row_sum(float x) {
   return sum;
 }
 
+// The sum of a row's squares over its threads, in rms_norm's order; rows that aren't inside have none.
+template <int row_threads>
+GPU_FN float row_squares(gpu::Shared<const float> x, int dim, bool inside) {
+  if constexpr (row_threads == short_norm_threads) {
+    float sum = 0;
+    if (inside) {
+      GPU_UNROLL_BY(1)
+      for (int i = gpu::thread() % row_threads; i < dim; i += row_threads) sum += x[i] * x[i];
+    }
+    return row_sum<row_threads>(sum);
+  } else {
+    GPU_SHARED(float, parts, 32);
+    constexpr int warps = row_threads / gpu::lane_width;
+    const int mine = gpu::warp() % warps, first = gpu::warp() - mine, units = (dim + norm_unit - 1) / norm_unit;
+    float total = 0;
+    GPU_UNROLL_BY(1)
+    for (int start = 0; start < units; start += warps) {
+      Four four[norm_fours];
+      GPU_UNROLL
+      for (int i = 0; i < norm_fours; ++i) {
+        const int column = norm_column(start + mine, i);
+        GPU_UNROLL
+        for (int j = 0; j < 4; ++j)
+          four[i].x[j] = inside && column + j < dim ? static_cast<float>(x[column + j]) : 0.0f;
+      }
+      const float sum = unit_squares(four);
+      gpu::sync();
+      if (gpu::lane() == 0) parts[gpu::warp()] = sum;
+      gpu::sync();
+      for (int w = 0; w < warps && start + w < units; ++w) total += parts[first + w];
+    }
+    return total;
+  }
+}
+
 GPU_FN void stage_norm(const Heads& heads, const Turning& turning, const Staged& staged) {
-  if (heads.normed)
+  if (heads.normed) {
+    GPU_UNROLL_BY(1)
     for (int i = gpu::thread(); i < turning.dim; i += gpu::threads()) staged.norm[i] = heads.norm[i];
+  }
 }
 
 // Rows first ... first + slots - 1, as they come.
@@ -89,13 +127,16 @@ template <int row_threads>
 GPU_FN void stage_rows(const Heads& heads, const Turning& turning, const Staged& staged, int64_t first, int slots) {
   constexpr int at_once = block_threads(row_threads) / row_threads;
   const int start = gpu::thread() / row_threads, member = gpu::thread() % row_threads;
+  GPU_UNROLL_BY(1)
   for (int slot = start; slot < slots; slot += at_once) {
     const Row r = heads.row(first + slot);
     if (!r.inside) continue;
     const auto from = heads.from.data + (r.token * heads.from.outer_stride + r.head * heads.from.inner_stride);
     const auto angle = turning.angles.row(r.token);
     const auto to = staged.row(slot), angles = staged.angles(slot);
+    GPU_UNROLL_BY(1)
     for (int i = member; i < turning.dim; i += row_threads) to[i] = from[i];
+    GPU_UNROLL_BY(1)
     for (int i = member; i < 2 * turning.turns; i += row_threads) angles[i] = angle[i];
   }
 }
@@ -107,19 +148,18 @@ GPU_FN void turn_rows(const Heads& heads, const Turning& turning, const Staged& 
                       const F& store) {
   constexpr int at_once = block_threads(row_threads) / row_threads;
   const int start = gpu::thread() / row_threads, member = gpu::thread() % row_threads;
+  GPU_UNROLL_BY(1)
   for (int slot = start; slot < slots; slot += at_once) {
     const Row r = heads.row(first + slot);
     const auto x = staged.row(slot);
     float scale = 1;
     if (heads.normed) {
-      float sum = 0;
-      if (r.inside)
-        for (int i = member; i < turning.dim; i += row_threads) sum += x[i] * x[i];
-      scale = 1 / gpu::sqrt(row_sum<row_threads>(sum) / static_cast<float>(turning.dim) + turning.epsilon);
+      scale = norm_scale(row_squares<row_threads>(x, turning.dim, r.inside), turning.dim, turning.epsilon);
     }
     if (!r.inside) continue;
     const auto number = [&](int i) -> float { return heads.normed ? x[i] * scale * staged.norm[i] : x[i]; };
     const auto angle = staged.angles(slot);
+    GPU_UNROLL_BY(1)
     for (int i = member; i < turning.turns + turning.passes; i += row_threads) {
       if (i >= turning.turns) {
         store(slot, r, turning.turns + i, number(turning.turns + i));
@@ -137,6 +177,7 @@ GPU_FN void turn_rows(const Heads& heads, const Turning& turning, const Staged& 
 GPU_FN void quantize_rows(const Heads& heads, const Target<int8_t>& to, const Places& places, const Staged& staged,
                           int64_t first, int slots) {
   const int parts = static_cast<int>(to.dim) / 32, lane = gpu::thread() % 32, at_once = gpu::threads() / 32;
+  GPU_UNROLL_BY(1)
   for (int start = 0; start < slots * parts; start += at_once) {
     const int which = start + gpu::thread() / 32, slot = which / parts, part = which % parts;
     const Row r = heads.row(first + slot);
@@ -162,6 +203,7 @@ GPU_FN T cached(float x) {
 template <class T>
 GPU_FN void write_keys(const Target<T>& to, const Staged& staged, int64_t start, int slots) {
   const auto x = staged.row(gpu::thread() % slots);
+  GPU_UNROLL_BY(1)
   for (int i = gpu::thread() / slots; i < staged.dim; i += gpu::threads() / slots)
     to.numbers[start + i * to.number_step] = cached<T>(x[i]);
 }
@@ -194,6 +236,7 @@ GPU_FN void write_values(const Target<T>& to, const Places& places, int64_t bloc
     const auto n = static_cast<unsigned>(row), heads = static_cast<unsigned>(to.heads), token = n / heads;
     const int64_t start = to.number(places.page(token), n % heads, places.at(token), 0);
     const auto x = to.from.row(row);
+    GPU_UNROLL_BY(1)
     for (int i = gpu::thread() % value_threads; i < to.dim; i += value_threads) to.numbers[start + i] = cached<T>(x[i]);
   }
 }
