@@ -125,8 +125,8 @@ void WeightStore::load(const WeightSource& source, std::byte* to, ThreadPool& po
   }
 }
 
-// Groups of up to eight rows, packed or as they are; on their way to another memory, as many at a time as the staging has
-// room for.
+// Groups of up to eight rows, packed or as they are; on their way to another memory, as many at a time as the staging
+// has room for.
 void WeightStore::load_matrix(const WeightSource& source, const HostTensor& tensor, std::byte* to, ThreadPool& pool) {
   const PackedShape packed = packed_shape_of(source);
   const bool repack = is_packed(source, device_.kind);

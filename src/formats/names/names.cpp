@@ -12,9 +12,9 @@ namespace consonant {
 
 namespace {
 
-const std::array<const Architecture*, 4>& architectures() {
-  static const std::array<const Architecture*, 4> all = {&llama_architecture, &qwen2_architecture, &qwen3_architecture,
-                                                         &gemma3_architecture};
+const std::array<const Architecture*, 5>& architectures() {
+  static const std::array<const Architecture*, 5> all = {&llama_architecture, &qwen2_architecture, &qwen3_architecture,
+                                                         &gemma3_architecture, &deepseek2_architecture};
   return all;
 }
 

@@ -46,7 +46,8 @@ struct Architecture {
   std::vector<MadeTensor> (*make)(const HfConfig& config);
 };
 
-extern const Architecture llama_architecture, qwen2_architecture, qwen3_architecture, gemma3_architecture;
+extern const Architecture llama_architecture, qwen2_architecture, qwen3_architecture, gemma3_architecture,
+    deepseek2_architecture;
 
 // nullptr if none has that class.
 const Architecture* find_architecture(std::string_view class_name);

@@ -22,6 +22,7 @@ struct Product {
   const float* residual = nullptr;
   int64_t residual_stride = 0;
 
+  Product() = default;
   explicit Product(const Args& args);
 };
 
