@@ -114,7 +114,15 @@ const Architecture deepseek2_architecture = {
                 {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
                 {"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
                 {"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
-                {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"}},
+                {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
+                {"model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
+                {"model.layers.{}.mlp.gate.e_score_correction_bias", "blk.{}.exp_probs_b.bias"},
+                {"model.layers.{}.mlp.experts.{}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
+                {"model.layers.{}.mlp.experts.{}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
+                {"model.layers.{}.mlp.experts.{}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+                {"model.layers.{}.mlp.shared_experts.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight"},
+                {"model.layers.{}.mlp.shared_experts.up_proj.weight", "blk.{}.ffn_up_shexp.weight"},
+                {"model.layers.{}.mlp.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight"}},
     .metadata = metadata,
     .make = no_made_tensors};
 

@@ -20,7 +20,8 @@ enum class Change {
   plus_one  // Gemma stores norm weights minus one
 };
 
-// "{}" stands for the number of the layer.
+// "{}" stands for the number of the layer. A second one in `hf` stands for that of an expert: the matrices of a
+// layer's experts become one tensor [expert, rows, columns].
 struct TensorName {
   std::string_view hf, gguf;
   Change change = Change::none;
@@ -29,6 +30,12 @@ struct TensorName {
 // The number at "{}" if `name` is made by `pattern` ("model.layers.{}.mlp.up_proj.weight"), -1 if the pattern has none;
 // nothing if it isn't.
 std::optional<int64_t> match_layer(std::string_view pattern, std::string_view name);
+
+// The same of a pattern with up to two holes, for a layer and an expert.
+struct NameMatch {
+  int64_t layer = -1, expert = -1;
+};
+std::optional<NameMatch> match_name(std::string_view pattern, std::string_view name);
 
 // A tensor that is computed from the configuration.
 struct MadeTensor {
@@ -46,8 +53,8 @@ struct Architecture {
   std::vector<MadeTensor> (*make)(const HfConfig& config);
 };
 
-extern const Architecture llama_architecture, qwen2_architecture, qwen3_architecture, gemma3_architecture,
-    deepseek2_architecture;
+extern const Architecture llama_architecture, qwen2_architecture, qwen3_architecture, qwen3moe_architecture,
+    gemma3_architecture, deepseek2_architecture;
 
 // nullptr if none has that class.
 const Architecture* find_architecture(std::string_view class_name);
