@@ -5,7 +5,11 @@
 
 #include <cmath>
 
+#include <algorithm>
+#include <optional>
+
 #include "models/config.hpp"
+#include "models/experts.hpp"
 #include "models/language_model.hpp"
 #include "ops/ops.hpp"
 
@@ -44,7 +48,10 @@ struct Config {
 
 Config::Config(const ModelFile& file) {
   const Meta& meta = *file.meta;
-  layers = count(meta, "block_count");
+  // Layers that predict further tokens stand behind the others.
+  layers = count(meta, "block_count") - count_or(meta, "nextn_predict_layers", 0);
+  if (layers < 1)
+    bad_input("{}: {} leaves no layer of {}", meta.source, key("nextn_predict_layers"), key("block_count"));
   d = count(meta, "embedding_length");
   ff = count(meta, "feed_forward_length");
   context = count(meta, "context_length");
@@ -147,10 +154,29 @@ struct Mlp {
   }
 };
 
+// Experts, chosen by a router, beside one that every token goes through.
+struct Experts {
+  Tensor router, correction;  // the latter counts for the choice alone; softmax routers have none
+  Tensor gate, up, down;      // [expert, outputs, inputs]
+  Mlp shared;
+
+  static Experts load(const Weights& w, const ExpertConfig& e, int64_t d) {
+    Experts x;
+    x.router = w("ffn_gate_inp", {e.count, d});
+    if (e.route.scoring == Scoring::sigmoid || w.has_bias("exp_probs_b")) x.correction = w.bias("exp_probs_b", {e.count});
+    x.gate = w("ffn_gate_exps", {e.count, e.ff, d});
+    x.up = w("ffn_up_exps", {e.count, e.ff, d});
+    x.down = w("ffn_down_exps", {e.count, d, e.ff});
+    if (e.shared > 0) x.shared = Mlp::load(w, "_shexp", d, e.shared * e.ff);
+    return x;
+  }
+};
+
 struct Layer {
   Tensor attn_norm, ffn_norm;
   Attention attention;
   Mlp dense;  // of the leading layers
+  Experts experts;
 };
 
 // Keys and values of all heads are linear in one row a position, so queries are brought to the rows' space (k_b) and
@@ -167,12 +193,28 @@ Tensor attention(const Attention& w, const Config& c, Tensor x, const Inputs& s,
 
 Tensor mlp(const Mlp& w, Tensor x) { return linear(silu(linear(x, w.gate)) * linear(x, w.up), w.down); }
 
+Tensor experts(const Experts& w, const ExpertConfig& e, Tensor x) {
+  auto [ids, weights] = route(linear(x, w.router), w.correction, e.route);  // [token, used]
+  Tensor h = silu(linear_of(ids, x, w.gate)) * linear_of(ids, x, w.up);     // [token, used, ff]
+  Tensor y = mix(linear_of(ids, h, w.down), weights);
+  return w.shared.gate ? y + mlp(w.shared, x) : y;
+}
+
+// Files that don't name the scoring: those with a correction have sigmoid scores.
+RouteAttr usual_routing(const ModelFile& file) {
+  const bool corrected = std::any_of(file.tensors.begin(), file.tensors.end(), [](const StoredTensor& t) {
+    return t.name.ends_with(".exp_probs_b.bias");
+  });
+  return {.scoring = corrected ? Scoring::sigmoid : Scoring::softmax, .normalise = false};
+}
+
 class Deepseek2 final : public LanguageModel {
  public:
   Deepseek2(const ModelFile& file, const Weights& w) : c_(file) {
     embed_ = w("token_embd", {c_.vocabulary, c_.d});
     norm_ = w("output_norm", {c_.d});
     head_ = w.has("output") ? w("output", {c_.vocabulary, c_.d}) : embed_;
+    if (c_.dense_layers < c_.layers) e_.emplace(file, "deepseek2", usual_routing(file));
     for (int64_t i = 0; i < c_.layers; ++i) layers_.push_back(load_layer(w.layer(i), i));
     layers = c_.layers, width = c_.d, vocabulary = c_.vocabulary, context = c_.context;
     kv.assign(static_cast<size_t>(c_.layers), {1, 0, c_.latent + c_.turned});
@@ -184,22 +226,27 @@ class Deepseek2 final : public LanguageModel {
       Scope blk("blk", static_cast<int>(i));
       const Layer& w = layers_[i];
       x = x + attention(w.attention, c_, rms_norm(x, w.attn_norm, c_.eps), s, s.kv[i]);
-      x = x + mlp(w.dense, rms_norm(x, w.ffn_norm, c_.eps));
+      Tensor normed = rms_norm(x, w.ffn_norm, c_.eps);
+      x = x + (w.dense.gate ? mlp(w.dense, normed) : experts(w.experts, *e_, normed));
     }
     return linear(rms_norm(rows(x, s.wanted), norm_, c_.eps), head_);
   }
 
  private:
-  Layer load_layer(const Weights& w, int64_t) const {
+  Layer load_layer(const Weights& w, int64_t i) const {
     Layer layer;
     layer.attn_norm = w("attn_norm", {c_.d});
     layer.attention = Attention::load(w, c_);
     layer.ffn_norm = w("ffn_norm", {c_.d});
-    layer.dense = Mlp::load(w, "", c_.d, c_.ff);
+    if (i < c_.dense_layers)
+      layer.dense = Mlp::load(w, "", c_.d, c_.ff);
+    else
+      layer.experts = Experts::load(w, *e_, c_.d);
     return layer;
   }
 
   Config c_;
+  std::optional<ExpertConfig> e_;
   Tensor embed_, norm_, head_;
   std::vector<Layer> layers_;
 };
