@@ -158,8 +158,7 @@ INSTANTIATE_TEST_SUITE_P(All, LatentModel, testing::ValuesIn(places()), [](const
 // ---- other files
 
 struct TempFile {
-  std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / fmt::format("latent-{}.gguf", ::getpid());
+  std::filesystem::path path = std::filesystem::path(testing::TempDir()) / fmt::format("latent-{}.gguf", ::getpid());
   ~TempFile() { std::filesystem::remove(path); }
 };
 

@@ -3,9 +3,8 @@
 // then experts beside a shared one.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "models/config.hpp"
@@ -163,7 +162,8 @@ struct Experts {
   static Experts load(const Weights& w, const ExpertConfig& e, int64_t d) {
     Experts x;
     x.router = w("ffn_gate_inp", {e.count, d});
-    if (e.route.scoring == Scoring::sigmoid || w.has_bias("exp_probs_b")) x.correction = w.bias("exp_probs_b", {e.count});
+    if (e.route.scoring == Scoring::sigmoid || w.has_bias("exp_probs_b"))
+      x.correction = w.bias("exp_probs_b", {e.count});
     x.gate = w("ffn_gate_exps", {e.count, e.ff, d});
     x.up = w("ffn_up_exps", {e.count, e.ff, d});
     x.down = w("ffn_down_exps", {e.count, d, e.ff});
@@ -202,9 +202,8 @@ Tensor experts(const Experts& w, const ExpertConfig& e, Tensor x) {
 
 // Files that don't name the scoring: those with a correction have sigmoid scores.
 RouteAttr usual_routing(const ModelFile& file) {
-  const bool corrected = std::any_of(file.tensors.begin(), file.tensors.end(), [](const StoredTensor& t) {
-    return t.name.ends_with(".exp_probs_b.bias");
-  });
+  const bool corrected = std::any_of(file.tensors.begin(), file.tensors.end(),
+                                     [](const StoredTensor& t) { return t.name.ends_with(".exp_probs_b.bias"); });
   return {.scoring = corrected ? Scoring::sigmoid : Scoring::softmax, .normalise = false};
 }
 

@@ -166,10 +166,8 @@ class AttendBlock {
         const int column = static_cast<int>(first) + c.pack * width;
         for (int start = 0; start < split_positions; start += page_positions) {
           if (start >= to || start + page_positions <= from) continue;
-          const auto page =
-              values_.at(now_.page_of[now_.split * split_pages + start / page_positions], set_.kv_head);
-          const int end = to - start < page_positions ? to - start : page_positions,
-                    skip = from - start - c.group;
+          const auto page = values_.at(now_.page_of[now_.split * split_pages + start / page_positions], set_.kv_head);
+          const int end = to - start < page_positions ? to - start : page_positions, skip = from - start - c.group;
 #ifndef GPU_EMULATED
 #pragma unroll 4
 #endif

@@ -12,7 +12,7 @@ namespace consonant::GPU_BUILD {
 
 namespace {
 
-constexpr int key_lanes = 8;                            // share a position
+constexpr int key_lanes = 8;                           // share a position
 constexpr int key_slots = attend_threads / key_lanes;  // positions at a time
 
 // Rows that stand for keys and values lie number by number.
