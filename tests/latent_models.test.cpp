@@ -9,6 +9,9 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "consonant/verify.hpp"
+#include "engine/model_setup.hpp"
+#include "engine/placement.hpp"
 #include "formats/convert.hpp"
 #include "ops/op.hpp"
 #include "tests/golden.hpp"
@@ -294,6 +297,50 @@ TEST(LatentCache, CopiesAndCutsLeaveWhatIsBeforeThem) {
 
 TEST(LatentCache, RefusesRowsThatAreNoWholeBlocks) {
   EXPECT_THROW(load(path_of("deepseek_v2", "model-f32.gguf"), {.kv = "q8_0"}), Error);  // rows of 80
+}
+
+// ---- accelerators
+
+TEST(LatentAccelerators, AgreeNodeByNode) {
+  for (const char* model : models)
+    for (const char* device : {"emu32", "emu64"}) {
+      SCOPED_TRACE(fmt::format("{} on {}", model, device));
+      auto ids = golden_of(model).ids("input_ids");
+      ids.resize(20);
+      const std::string path = path_of(model, "model-f32.gguf");
+      const Agreement found = prove(*load(path, {.kv = "f16"}), *load(path, {.device = device, .kv = "f16"}), ids);
+      EXPECT_TRUE(found.agree) << found.first_divergent_node;
+      EXPECT_TRUE(found.positive_control);
+      EXPECT_GE(found.worst_cosine, 0.999999);
+      EXPECT_EQ(found.disagreements, 0);
+      EXPECT_TRUE(found.not_compared.empty());
+    }
+}
+
+TEST(LatentAccelerators, AModelIsRefusedWhereAKernelIsMissing) {
+  for (const Op missing : {Op::attend_latent, Op::latent_append, Op::linear_heads}) {
+    Target target = open_target("emu32");
+    std::vector<GpuKernel> kernels(target.kernels.begin(), target.kernels.end());
+    std::erase_if(kernels, [&](const GpuKernel& kernel) { return kernel.op == missing; });
+    target.kernels = kernels;
+    EngineOptions options;
+    options.device = "emu32", options.precision = "f32";
+    try {
+      LanguageEngine(path_of("deepseek_v2", "model-f32.gguf"), options, std::move(target));
+      ADD_FAILURE() << "runs without " << op_name(id(missing));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit(), Exit::device);
+      EXPECT_THAT(error.what(), HasSubstr(fmt::format("blk.1/{}", op_name(id(missing)))));
+    }
+  }
+}
+
+TEST(LatentAccelerators, CountTheCacheBeforeTheyLoad) {
+  EngineOptions options;
+  options.device = "emu32", options.context = 128;
+  const Placement placement = plan_language(path_of("deepseek_v2", "model-f32.gguf"), options);
+  EXPECT_TRUE(placement.refusals.empty());
+  EXPECT_EQ(placement.cache_bytes, 2 * 128 * (64 + 16) * 2);
 }
 
 // ---- bad input
