@@ -103,17 +103,16 @@ void launch_few_pairs(const Args& args, const Experts& experts, Accelerator& dev
 
 // ---- many pairs
 
-// Records of the pairs in their sorted order.
-template <DType Type>
-GPU_KERNEL void make_pair_records(PlainInputs inputs, Experts experts, gpu::Ptr<const int32_t> order, Records to) {
-  gpu::wait_for_inputs();
-  const int64_t i = gpu::block() * record_warps + gpu::warp();
-  if (i >= int64_t{to.tokens} * to.units) return;  // a whole warp
-  const int place = static_cast<int>(i / to.units), unit = static_cast<int>(i % to.units);
-  const int row = static_cast<int>(experts.x_row(order[place]));
-  const float undo = make_record<Type>(inputs, row, unit, to.data + i * record_bytes<Type>);
-  if (gpu::lane() == 0) to.undo[int64_t{unit} * to.tokens + place] = undo;
-}
+// The pairs' activations in their sorted order, of which records are made.
+struct PairInputs {
+  PlainInputs plain;
+  Experts experts;
+  gpu::Ptr<const int32_t> order;
+
+  GPU_FN Four load(int place, int column) const {
+    return plain.load(static_cast<int>(experts.x_row(order[place])), column);
+  }
+};
 
 // Writes what belongs to a tile: pairs behind its last are another expert's.
 struct PairOutputs {
@@ -186,8 +185,9 @@ void launch_many_pairs(const Args& args, const Experts& experts, Accelerator& de
   const Records records{gpu::pointer<uint8_t>(scratch + at.records, pairs * units * record_bytes<Type>),
                         gpu::pointer<float>(scratch + at.undo, pairs * units * 4), static_cast<int>(pairs),
                         static_cast<int>(units)};
-  gpu::launch_early<make_pair_records<Type>, record_warps * 32>(device, {ceil_div(pairs * units, record_warps)}, 0,
-                                                                inputs_of_pairs(x).plain, experts, order, records);
+  const PairInputs inputs{inputs_of_pairs(x).plain, experts, order};
+  gpu::launch_early<make_records<Type, PairInputs>, record_warps * 32>(device, {ceil_div(pairs * units, record_warps)},
+                                                                       0, inputs, records);
   View products[2] = {args.out[0], args.out[0]};
   for (size_t i = 0; i < (attr.gated ? 2 : 1); ++i) {
     View& y = products[i];
