@@ -18,7 +18,7 @@ template <class T>
 struct HeadKeys {
   CacheView<T, 4> keys;
 
-  GPU_FN int64_t query_packs() const { return keys.dim; }
+  constexpr int64_t query_packs() const { return keys.dim; }
 
   template <int R>
   GPU_FN void load(const Attention& a, const RowSet& set, gpu::Shared<Pack<float, R>> q) const {

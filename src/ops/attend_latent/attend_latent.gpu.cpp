@@ -24,7 +24,7 @@ struct RowKeys {
   // Between 4 packs is an unused one: the lanes of a position read different banks.
   static GPU_FN int64_t pack_of(int64_t i) { return i + i / 4; }
   static constexpr int64_t packs(int64_t dim) { return dim + (dim + 3) / 4; }
-  GPU_FN int64_t query_packs() const { return packs(rows.dim); }
+  constexpr int64_t query_packs() const { return packs(rows.dim); }
 
   template <int R>
   GPU_FN void load(const Attention& a, const RowSet& set, gpu::Shared<Pack<float, R>> q) const {
