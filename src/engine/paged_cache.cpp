@@ -38,7 +38,7 @@ std::vector<KvState> CacheLayout::states() const {
   std::vector<KvState> states;
   for (size_t i = 0; i < layers.size(); ++i) {
     const auto of = [&](StateKind kind) { return state({kind, static_cast<int>(i), role}, type, shape(i, kind)); };
-    states.push_back({of(StateKind::keys), of(StateKind::values)});
+    states.push_back({layers[i].key_dim > 0 ? of(StateKind::keys) : Tensor{}, of(StateKind::values)});
   }
   return states;
 }
@@ -128,6 +128,7 @@ void PagedCache::drop_page(int32_t page) {
 
 void PagedCache::copy_page(int32_t from, int32_t to) {
   const auto copy = [&](const Buffer& buffer, int64_t bytes) {
+    if (bytes == 0) return;  // a layer without keys
     if (Accelerator* accelerator = buffer.accelerator())
       accelerator->copy(buffer.data() + to * bytes, buffer.data() + from * bytes, bytes);
     else

@@ -89,7 +89,9 @@ std::vector<Tensor> Runner::Setting::build(const Capacity& capacity) const {
     const auto [token, log_probability] = DrawInputs::sample_from(logits, capacity.wanted, capacity.slots);
     outputs.insert(outputs.end(), {token, log_probability});
   }
-  for (const KvState& kv : s.kv) outputs.insert(outputs.end(), {kv.keys, kv.values});
+  for (const KvState& kv : s.kv)
+    for (const Tensor& last : {kv.keys, kv.values})
+      if (last) outputs.push_back(last);
   return outputs;
 }
 

@@ -8,6 +8,7 @@
 #include "formats/ggml.hpp"
 #include "formats/gguf.hpp"
 #include "formats/hf_folder.hpp"
+#include "formats/latent.hpp"
 #include "formats/mapped_file.hpp"
 #include "formats/silero.hpp"
 
@@ -27,6 +28,11 @@ std::string first_bytes(const MappedFile& file) {
   return out + '"';
 }
 
+ModelFile canonical(ModelFile file) {
+  split_latent_projections(file);
+  return file;
+}
+
 }  // namespace
 
 const StoredTensor* ModelFile::find(std::string_view name) const {
@@ -38,12 +44,12 @@ const StoredTensor* ModelFile::find(std::string_view name) const {
 ModelFile open_model(const std::filesystem::path& path) {
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
     if (is_ct2_folder(path)) return open_ct2_folder(path);
-    if (is_hf_folder(path)) return open_hf_folder(path);
+    if (is_hf_folder(path)) return canonical(open_hf_folder(path));
     bad_input("{}: is a folder, and holds neither config.json of a Hugging Face model nor model.bin of CTranslate2",
               path.string());
   }
   const auto file = MappedFile::open(path);
-  if (is_gguf(*file)) return open_gguf(path);
+  if (is_gguf(*file)) return canonical(open_gguf(path));
   if (is_ggml(*file)) return open_ggml(path);
   if (is_ct2(*file)) {
     if (path.filename() != "model.bin")

@@ -9,7 +9,7 @@
 namespace consonant {
 
 // Keys and values of one attention layer: the whole paged cache, of all sequences. An append replaces both by their
-// new value.
+// new value. The cache of a layer with latent attention has no keys: its values are the rows that stand for both.
 struct KvState {
   Tensor keys, values;
 };
@@ -44,6 +44,7 @@ struct Inputs {
 // The paged cache. A page holds `kv_page` positions of one layer, for all its heads:
 //   keys    [head, dim, kv_page]  so that scores need no sum across lanes
 //   values  [head, kv_page, dim]
+// Rows of latent attention, which keys and values of all heads are made from, lie as the values of one head.
 // As q8_0, a page holds the int8 numbers in that order, then float16 scales, one for 32 neighbours along dim:
 //   keys    [head, dim / 32, kv_page]   values [head, kv_page, dim / 32]
 inline constexpr int64_t kv_page = 64;

@@ -169,12 +169,15 @@ std::vector<Tensor> split(Tensor x, const std::vector<int64_t>& sizes, Location 
   std::vector<Tensor> parts;
   int64_t begin = 0;
   for (int64_t size : sizes) {
-    const int64_t part[] = {s[0], size}, strides[] = {o.strides[0], o.strides[1]};
-    if (s.rank() != 2 || size < 0 || begin + size > s[1]) break;
-    parts.push_back(view("split", x, part, strides, 2, begin * o.strides[1], at));
+    if (s.rank() < 2 || size < 0 || begin + size > s.last()) break;
+    const Shape part = s.with_last(size);
+    int64_t dims[Shape::max_rank];
+    for (int i = 0; i < s.rank(); ++i) dims[i] = part[i];
+    const int64_t step = o.strides[static_cast<size_t>(s.rank() - 1)];
+    parts.push_back(view("split", x, dims, o.strides.data(), s.rank(), begin * step, at));
     begin += size;
   }
-  if (s.rank() != 2 || parts.size() != sizes.size() || begin != s[1])
+  if (s.rank() < 2 || parts.size() != sizes.size() || begin != s.last())
     shape_error("split", "parts that add up to the last size", {x}, at);
   return parts;
 }

@@ -121,6 +121,7 @@ Tensor split_rows(Tensor x, int64_t groups, Location at = Location::current());
 // Overlapping windows over rows: [time, n] -> [(time - kernel) / stride + 1, kernel * n], whose row t is rows t *
 // stride to t * stride + kernel - 1 one after another. x must be dense and of a fixed size.
 Tensor unfold(Tensor x, int64_t kernel, int64_t stride, Location at = Location::current());
+// Parts of the last dimension: [..., a + b] -> [..., a] and [..., b].
 std::vector<Tensor> split(Tensor x, const std::vector<int64_t>& sizes, Location at = Location::current());
 
 // Nodes that `outputs` need, in the order they run: a walk from the outputs, operands left to right, each node once.

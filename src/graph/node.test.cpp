@@ -118,6 +118,12 @@ TEST(Views, SplitGivesPartsThatLieInTheWhole) {
   EXPECT_EQ(part.shape(), Shape({5, 2, 2}, Axis::token));
   EXPECT_THAT(part.node->outputs[0].strides, ElementsAre(12, 2, 1, 0));
   EXPECT_EQ(merge_heads(part).shape(), Shape({5, 4}, Axis::token));
+  // Parts of each head.
+  const std::vector<Tensor> of_heads = split(split_heads(x, 3), {3, 1});
+  ASSERT_EQ(of_heads.size(), 2u);
+  EXPECT_EQ(of_heads[1].shape(), Shape({5, 3, 1}, Axis::token));
+  EXPECT_EQ(of_heads[1].node->outputs[0].offset, 3);
+  EXPECT_THAT(of_heads[1].node->outputs[0].strides, ElementsAre(12, 4, 1, 0));
 }
 
 TEST(Views, RefuseWhatDoesNotFitWithTheShapeAndTheLine) {

@@ -10,7 +10,8 @@
 
 namespace consonant {
 
-// What the cache of one attention layer holds a position.
+// What the cache of one attention layer holds a position. Latent attention has rows that stand for keys and values of
+// all heads: one head without keys, {1, 0, numbers of a row}.
 struct KvShape {
   int64_t heads, key_dim, value_dim;
 };

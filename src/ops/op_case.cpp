@@ -138,8 +138,9 @@ CaseBuilder::Cache CaseBuilder::cache(DType type, int64_t heads, int64_t key_dim
   Cache c;
   c.tokens = tokens;
   const Shape lead({tokens}, Axis::token);
-  c.kv.keys = keep(state({StateKind::keys, 0}, actual, {used + 2, heads, key_dim, kv_page}),
-                   [fill](const View& leaf, auto& random) { fill(leaf, StateKind::keys, random); });
+  if (key_dim > 0)
+    c.kv.keys = keep(state({StateKind::keys, 0}, actual, {used + 2, heads, key_dim, kv_page}),
+                     [fill](const View& leaf, auto& random) { fill(leaf, StateKind::keys, random); });
   c.kv.values = keep(state({StateKind::values, 0}, actual, {used + 2, heads, kv_page, value_dim}),
                      [fill](const View& leaf, auto& random) { fill(leaf, StateKind::values, random); });
   c.mask.pos = integers("pos", lead, std::move(pos));

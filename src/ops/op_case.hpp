@@ -42,7 +42,8 @@ class CaseBuilder {
   Tensor vector(const std::string& role, int64_t n);
 
   // Tokens of several sequences and their cache. Each sequence has `before` positions in the cache and `tokens` in the
-  // batch; its pages lie scattered. All that no token may see is NaN: other pages, and positions past the last.
+  // batch; its pages lie scattered. With keys of no numbers there are values only. All that no token may see is NaN:
+  // other pages, and positions past the last.
   struct Sequence {
     int64_t before, tokens;
   };

@@ -14,8 +14,8 @@ namespace consonant {
 namespace {
 
 const auto& architectures() {
-  static const std::array all = {&llama_architecture, &qwen2_architecture, &qwen3_architecture, &qwen3moe_architecture,
-                                 &gemma3_architecture};
+  static const std::array all = {&llama_architecture,    &qwen2_architecture,  &qwen3_architecture,
+                                 &qwen3moe_architecture, &gemma3_architecture, &deepseek2_architecture};
   return all;
 }
 

@@ -54,7 +54,7 @@ struct Architecture {
 };
 
 extern const Architecture llama_architecture, qwen2_architecture, qwen3_architecture, qwen3moe_architecture,
-    gemma3_architecture;
+    gemma3_architecture, deepseek2_architecture;
 
 // nullptr if none has that class.
 const Architecture* find_architecture(std::string_view class_name);

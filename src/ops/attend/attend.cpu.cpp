@@ -244,43 +244,24 @@ namespace consonant {
 HWY_EXPORT(step_f32);
 HWY_EXPORT(step_f16);
 
+void attend_page(AttendTile& tile, const float* keys, const float* values, int64_t start) {
+  HWY_DYNAMIC_DISPATCH(step_f32)(tile, keys, values, start);
+}
+
 namespace {
 
-constexpr int64_t tile_rows = 192;
-
-// Runs of neighbouring tokens of one sequence, as many as share a page's decoding well; a chunk is a run and a KV head.
-struct Runs {
-  const int32_t *seq, *pos;
-  int64_t tokens, kv_heads, tile_tokens;
-
-  explicit Runs(const Args& args)
-      : seq(args.in[4].as<int32_t>()),
-        pos(args.in[3].as<int32_t>()),
-        tokens(args.in[0].shape[0]),
-        kv_heads(args.in[1].shape[1]),
-        tile_tokens(std::clamp<int64_t>(tile_rows * kv_heads / args.in[0].shape[1], 16, tile_rows)) {}
-
-  int64_t end(int64_t first) const {
-    int64_t t = first + 1;
-    while (t < tokens && t - first < tile_tokens && seq[t] == seq[first]) ++t;
-    return t;
-  }
-  int64_t count() const {
-    int64_t n = 0;
-    for (int64_t t = 0; t < tokens; t = end(t)) ++n;
-    return n;
-  }
-  int64_t start(int64_t run) const {
-    int64_t t = 0;
-    for (; run > 0; --run) t = end(t);
-    return t;
-  }
-};
+// A chunk is a run and a KV head.
+AttendRuns runs_of(const Args& args) {
+  constexpr int64_t most = AttendRuns::tile_rows;
+  const int64_t kv_heads = args.in[1].shape[1];
+  return {args.in[4].as<int32_t>(), args.in[0].shape[0],
+          std::clamp<int64_t>(most * kv_heads / args.in[0].shape[1], 16, most)};
+}
 
 Work work(const Args& args) {
   const View &q = args.in[0], &keys = args.in[1], &values = args.in[2];
   const int64_t group = q.shape[1] / keys.shape[1];
-  const Runs runs(args);
+  const AttendRuns runs = runs_of(args);
   return {runs.count() * keys.shape[1],
           AttendTile::scratch_bytes(std::min(runs.tile_tokens, q.shape[0]) * group, keys.shape[2], values.shape[3])};
 }
@@ -288,15 +269,15 @@ Work work(const Args& args) {
 void run(const Args& args, int64_t chunk, std::byte* scratch) {
   const View &q = args.in[0], &keys = args.in[1], &values = args.in[2], &y = args.out[0];
   const auto& attr = args.attr<AttendAttr>();
-  const Runs runs(args);
-  const int64_t heads = q.shape[1], group = heads / runs.kv_heads, kv_head = chunk % runs.kv_heads;
-  const int64_t first = runs.start(chunk / runs.kv_heads), last = runs.end(first);
+  const AttendRuns runs = runs_of(args);
+  const int64_t heads = q.shape[1], kv_heads = keys.shape[1], group = heads / kv_heads, kv_head = chunk % kv_heads;
+  const int64_t first = runs.start(chunk / kv_heads), last = runs.end(first);
   const int32_t* page_of = args.in[5].row<int32_t>(runs.seq[first]);
 
   AttendTile tile((last - first) * group, keys.shape[2], values.shape[3], attr.scale, scratch);
   int64_t lowest = std::numeric_limits<int64_t>::max(), highest = 0;
   for (int64_t r = 0; r < tile.rows; ++r) {
-    const int64_t token = first + r / group, position = runs.pos[token];
+    const int64_t token = first + r / group, position = args.in[3].as<int32_t>()[token];
     tile.q[r] = q.row<float>(token * heads + kv_head * group + r % group);
     tile.row[r].first = attr.window > 0 ? std::max<int64_t>(0, position - attr.window + 1) : 0;
     tile.row[r].last = position + 1;
@@ -305,13 +286,13 @@ void run(const Args& args, int64_t chunk, std::byte* scratch) {
   for (int64_t p = lowest / kv_page; p < ceil_div(highest, kv_page); ++p) {
     const KvPage k(keys, StateKind::keys, page_of[p]), v(values, StateKind::values, page_of[p]);
     if (keys.type == DType::f32) {
-      HWY_DYNAMIC_DISPATCH(step_f32)(tile, k.numbers<float>(kv_head), v.numbers<float>(kv_head), p * kv_page);
+      attend_page(tile, k.numbers<float>(kv_head), v.numbers<float>(kv_head), p * kv_page);
     } else if (keys.type == DType::f16 && tile.rows <= AttendTile::rows_together) {
       HWY_DYNAMIC_DISPATCH(step_f16)(tile, k.numbers<uint16_t>(kv_head), v.numbers<uint16_t>(kv_head), p * kv_page);
     } else {
       k.decode(kv_head, tile.keys);
       v.decode(kv_head, tile.values);
-      HWY_DYNAMIC_DISPATCH(step_f32)(tile, tile.keys, tile.values, p * kv_page);
+      attend_page(tile, tile.keys, tile.values, p * kv_page);
     }
   }
   for (int64_t r = 0; r < tile.rows; ++r) {

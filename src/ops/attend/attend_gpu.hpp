@@ -76,10 +76,10 @@ inline int64_t most_split_tokens(int64_t heads, int64_t kv_heads, int64_t splits
   return std::clamp<int64_t>(most_bytes / std::max<int64_t>(1, partial_bytes(1, heads, splits, dim)), 1, wanted);
 }
 inline int64_t attention_scratch(const Node& node, const Limits& limits) {
-  const Shape &q = node.inputs[0].shape(), &values = node.inputs[2].shape();
+  const Shape &y = node.outputs[0].shape, &values = node.inputs[2].shape();
   const int64_t splits = attention_splits(node.inputs[5].shape()[1]);
-  const int64_t most = most_split_tokens(q[1], values[1], splits, values[3], limits);
-  return partial_bytes(std::min(q[0], most), q[1], splits, values[3]);
+  const int64_t most = most_split_tokens(y[1], values[1], splits, y[2], limits);
+  return partial_bytes(std::min(y[0], most), y[1], splits, y[2]);
 }
 
 inline Attention attention(const Args& args, std::byte* scratch, int64_t split_tokens) {
@@ -97,7 +97,7 @@ inline Attention attention(const Args& args, std::byte* scratch, int64_t split_t
   for (size_t i = 3; i <= 5; ++i) a.known = a.known && args.node->inputs[i].node->op == op_input;
   a.splits = attention_splits(pages.shape[1]);
   if (a.tokens <= split_tokens) {
-    const int64_t rows = a.tokens * a.heads * a.splits, dim = values.shape[3];
+    const int64_t rows = a.tokens * a.heads * a.splits, dim = a.y.cols;
     a.partials = gpu::pointer<float>(scratch, partial_bytes(a.tokens, a.heads, a.splits, dim));
     a.peaks = a.partials + rows * dim, a.sums = a.peaks + rows;
   }

@@ -23,6 +23,30 @@ struct AttendRow {
   float sum = 0;
 };
 
+// Runs of neighbouring tokens of one sequence, up to `tile_tokens` long: as many as share a page's decoding well.
+struct AttendRuns {
+  static constexpr int64_t tile_rows = 192;  // of a tile, about
+
+  const int32_t* seq;
+  int64_t tokens, tile_tokens;
+
+  int64_t end(int64_t first) const {
+    int64_t t = first + 1;
+    while (t < tokens && t - first < tile_tokens && seq[t] == seq[first]) ++t;
+    return t;
+  }
+  int64_t count() const {
+    int64_t n = 0;
+    for (int64_t t = 0; t < tokens; t = end(t)) ++n;
+    return n;
+  }
+  int64_t start(int64_t run) const {
+    int64_t t = 0;
+    for (; run > 0; --run) t = end(t);
+    return t;
+  }
+};
+
 // Query rows (tokens x heads) that share a KV head and walk its pages together, and their scratch memory.
 struct AttendTile {
   static constexpr int64_t rows_together = 6;  // as many as share a key's load and fit the registers
@@ -58,5 +82,9 @@ struct AttendTile {
            round_up(value_dim * kv_page * 4, 64);
   }
 };
+
+// The tile's rows meet the page of positions start ... start + kv_page - 1, decoded: keys [dim, kv_page] and values
+// [kv_page, value_dim].
+void attend_page(AttendTile& tile, const float* keys, const float* values, int64_t start);
 
 }  // namespace consonant

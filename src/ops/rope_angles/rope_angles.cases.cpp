@@ -23,6 +23,11 @@ std::vector<OpCase> rope_angles_cases() {
   add(33, 64, 1e6, 0.125, false, 1 << 20);
   add(33, 128, 500000, 1, true, 131071);
   add(33, 64, 10000, 1, false, 0x7FFFFFFF);
+  for (const int64_t dims : {16, 64, 256})
+    cases.push_back({fmt::format("33 tokens, {} dims, yarn", dims), [=](CaseBuilder& b) {
+                       Tensor pos = b.integers("pos", Shape({33}, Axis::token), 0, 163839);
+                       return rope_angles(pos, {dims, 10000, 1, true, {}, {40, 4096, 32, 1}, 1.25});
+                     }});
   return cases;
 }
 

@@ -20,7 +20,9 @@ Tensor rope_angles(Tensor pos, const Rotary& rotary, Location at) {
   const int64_t sizes[] = {pos.shape()[0], rotary.dims};
   auto node = make_node(id(Op::rope_angles), "rope_angles", std::move(inputs),
                         {dense(DType::f32, make_shape(sizes, 2, pos.shape().axis()))}, rotary, at);
-  node->key = fmt::format("{} {} {}", rotary.dims, rotary.base, rotary.scale);
+  const Yarn& y = rotary.yarn;
+  node->key = fmt::format("{} {} {} {} {} {} {} {}", rotary.dims, rotary.base, rotary.scale, y.factor, y.context,
+                          y.fast, y.slow, rotary.magnitude);
   return {node, 0};
 }
 

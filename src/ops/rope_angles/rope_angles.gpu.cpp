@@ -19,7 +19,7 @@ struct Frequencies {
 // Frequencies first ... first + count - 1 of all tokens. The angle is rounded to float32 as in the reference; sine and
 // cosine of it are right however large it is.
 GPU_KERNEL void rope_angles(gpu::Ptr<const int32_t> pos, gpu::Ptr<const float> divisors, bool divided, float scale,
-                            Frequencies frequencies, int64_t first, int count, Rows<float> y) {
+                            float magnitude, Frequencies frequencies, int64_t first, int count, Rows<float> y) {
   const int64_t at = gpu::block() * gpu::threads() + gpu::thread(), token = at / count;
   if (token >= y.rows) return;
   const int i = static_cast<int>(at - token * count);
@@ -27,8 +27,8 @@ GPU_KERNEL void rope_angles(gpu::Ptr<const int32_t> pos, gpu::Ptr<const float> d
   const float angle =
       gpu::mul(static_cast<float>(pos[token]), gpu::mul(divided ? frequency / divisors[first + i] : frequency, scale));
   const auto to = y.row(token);
-  to[first + i] = gpu::cos(angle);
-  to[y.cols / 2 + first + i] = gpu::sin(angle);
+  to[first + i] = gpu::mul(gpu::cos(angle), magnitude);
+  to[y.cols / 2 + first + i] = gpu::mul(gpu::sin(angle), magnitude);
 }
 
 Refusal can_run(const Node& node, const Limits& limits) {
@@ -52,7 +52,7 @@ void launch(const Args& args, Accelerator& device, std::byte*) {
     gpu::launch<rope_angles, block_threads>(
         device, {ceil_div(y.shape[0] * count, block_threads)}, 0, pointer<const int32_t>(args.in[0]),
         divided ? pointer<const float>(args.in[1]) : gpu::Ptr<const float>(), divided, static_cast<float>(rotary.scale),
-        frequencies, first, count, rows_of<float>(y));
+        static_cast<float>(rotary.magnitude), frequencies, first, count, rows_of<float>(y));
   }
 }
 

@@ -14,8 +14,8 @@ void run(const Args& args, int64_t, std::byte*) {
     const float frequency = rope_frequency(rotary, divisors, i);
     for (int64_t t = 0; t < y.rows(); ++t) {
       const double angle = double{static_cast<float>(pos.as<int32_t>()[t]) * frequency};
-      y.row<float>(t)[i] = static_cast<float>(std::cos(angle));
-      y.row<float>(t)[half + i] = static_cast<float>(std::sin(angle));
+      y.row<float>(t)[i] = static_cast<float>(std::cos(angle) * rotary.magnitude);
+      y.row<float>(t)[half + i] = static_cast<float>(std::sin(angle) * rotary.magnitude);
     }
   }
 }

@@ -41,6 +41,20 @@ TEST(RopeAngles, StayRightFarOut) {
       {static_cast<float>(std::cos(double{angle})), static_cast<float>(std::sin(double{angle}))});
 }
 
+// Of eight dims over 128 positions with base 10000, pair 1 turns (128 / 10) / 2 pi = 2 times and pair 2 a fifth of
+// that: with `fast` 3 and `slow` 1 the blend runs from pair 0 to pair 2.
+TEST(RopeAngles, BlendFrequenciesAsYarnDoes) {
+  std::vector<float> want;
+  const float frequencies[] = {1.0f, 0.1f * (0.5f + 0.5f / 4), 0.01f / 4, 0.001f / 4};
+  for (const float f : frequencies) want.push_back(1.5f * std::cos(7 * f));
+  for (const float f : frequencies) want.push_back(1.5f * std::sin(7 * f));
+  expect_near(
+      [](CaseBuilder& b) {
+        return rope_angles(b.integers("pos", {1}, {7}), {8, 10000, 1, true, {}, {4, 128, 3, 1}, 1.5});
+      },
+      want);
+}
+
 TEST(RopeAngles, RefuseOddDimsAndWrongDivisors) {
   const auto pos = [](CaseBuilder& b) { return b.integers("pos", Shape({2}, Axis::token), 0, 9); };
   EXPECT_THAT(refusal_of([&](CaseBuilder& b) { return rope_angles(pos(b), {5}); }),
