@@ -82,7 +82,8 @@ class Planner {
   DType type(const StoredTensor& t) const {
     const bool matrix = t.sizes.size() >= 2 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight");
     if (!is_float(t.type) && !is_quantized(t.type)) return t.type;
-    if (!matrix || t.name.ends_with("position_embd.weight")) return DType::f32;
+    if (!matrix || t.name.ends_with("position_embd.weight") || t.name.ends_with(".ssm_conv1d.weight"))
+      return DType::f32;
     if (small_ || is_convolution(t)) return kind_.type == DType::f32 ? DType::f32 : DType::f16;
     if (!is_quantized(kind_.type)) return kind_.type;
     if (t.type == kind_.type) return t.type;  // quantised already, and so is the rest

@@ -12,9 +12,9 @@ namespace consonant {
 
 namespace {
 
-const std::array<const Architecture*, 4>& architectures() {
-  static const std::array<const Architecture*, 4> all = {&llama_architecture, &qwen2_architecture, &qwen3_architecture,
-                                                         &gemma3_architecture};
+const std::array<const Architecture*, 5>& architectures() {
+  static const std::array<const Architecture*, 5> all = {&llama_architecture, &qwen2_architecture, &qwen3_architecture,
+                                                         &gemma3_architecture, &nemotron_h_architecture};
   return all;
 }
 
@@ -145,6 +145,14 @@ HostTensor to_f32(const HostTensor& from) {
   if (from.type == DType::f32) return from;
   HostTensor out = HostTensor::allocate(DType::f32, from.sizes);
   const std::vector<float> values = from.to_floats();
+  std::memcpy(out.mutable_bytes().data(), values.data(), values.size() * sizeof(float));
+  return out;
+}
+
+HostTensor minus_exp(const HostTensor& from) {
+  std::vector<float> values = from.to_floats();
+  for (float& x : values) x = static_cast<float>(-std::exp(double{x}));
+  HostTensor out = HostTensor::allocate(DType::f32, from.sizes);
   std::memcpy(out.mutable_bytes().data(), values.data(), values.size() * sizeof(float));
   return out;
 }

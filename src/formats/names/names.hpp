@@ -17,7 +17,12 @@ enum class Change {
   none,
   rope_rows_q,  // rows of each head: halves to pairs, see halves_to_pairs
   rope_rows_k,
-  plus_one  // Gemma stores norm weights minus one
+  plus_one,  // Gemma stores norm weights minus one
+  // Of Mamba-2; in f32:
+  squeeze,           // taps of a convolution [channel, 1, kernel] to [channel, kernel]
+  column,            // [n] to [n, 1]
+  minus_exp_column,  // the same of -exp(x): the logarithm is stored
+  group_rows         // [n] to [groups, n / groups], as many as "n_groups" says
 };
 
 // "{}" stands for the number of the layer.
@@ -46,7 +51,8 @@ struct Architecture {
   std::vector<MadeTensor> (*make)(const HfConfig& config);
 };
 
-extern const Architecture llama_architecture, qwen2_architecture, qwen3_architecture, gemma3_architecture;
+extern const Architecture llama_architecture, qwen2_architecture, qwen3_architecture, gemma3_architecture,
+    nemotron_h_architecture;
 
 // nullptr if none has that class.
 const Architecture* find_architecture(std::string_view class_name);
@@ -66,5 +72,6 @@ std::vector<MadeTensor> llama3_rope_factors(const HfConfig& config);
 HostTensor halves_to_pairs(const HostTensor& from, int64_t heads);
 HostTensor plus_one(const HostTensor& from);  // in f32
 HostTensor to_f32(const HostTensor& from);
+HostTensor minus_exp(const HostTensor& from);  // in f32
 
 }  // namespace consonant
