@@ -106,6 +106,7 @@ void dense_metadata(const HfConfig& config, Meta& meta) {
 
 }  // namespace
 
+// GGUF's rows of q and k are in llama's order, which changes no product of the two: nothing rotates them.
 const Architecture nemotron_h_architecture = {
     .name = "nemotron_h",
     .classes = {"NemotronHForCausalLM"},
@@ -122,8 +123,8 @@ const Architecture nemotron_h_architecture = {
                 {"backbone.layers.{}.mixer.D", "blk.{}.ssm_d", Change::column},
                 {"backbone.layers.{}.mixer.norm.weight", "blk.{}.ssm_norm.weight", Change::group_rows},
                 {"backbone.layers.{}.mixer.out_proj.weight", "blk.{}.ssm_out.weight"},
-                {"backbone.layers.{}.mixer.q_proj.weight", "blk.{}.attn_q.weight"},
-                {"backbone.layers.{}.mixer.k_proj.weight", "blk.{}.attn_k.weight"},
+                {"backbone.layers.{}.mixer.q_proj.weight", "blk.{}.attn_q.weight", Change::rope_rows_q},
+                {"backbone.layers.{}.mixer.k_proj.weight", "blk.{}.attn_k.weight", Change::rope_rows_k},
                 {"backbone.layers.{}.mixer.v_proj.weight", "blk.{}.attn_v.weight"},
                 {"backbone.layers.{}.mixer.o_proj.weight", "blk.{}.attn_output.weight"},
                 {"backbone.layers.{}.mixer.up_proj.weight", "blk.{}.ffn_up.weight"},
