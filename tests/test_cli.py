@@ -151,6 +151,10 @@ class Generate(Case):
         _, err = run("generate", "-m", self.llama, "-p", "Hello", "--override-kv", "tokenizer.ggml.pre=str:none-such", code=3)
         self.assertIn("none-such", err)
         run("generate", "-m", self.llama, "-p", "Hello", "--override-kv", "nonsense", code=2)
+        for override, said in (("llama.block_cuont=int:2", "llama.block_cuont"), ("llama.block_count=str:2", "llama.block_count"),
+                               ("llama.block_count=float:2", "llama.block_count")):
+            _, err = run("generate", "-m", self.llama, "-p", "Hello", "--override-kv", override, code=3)
+            self.assertIn(said, err)
 
 
 class Limits(Case):

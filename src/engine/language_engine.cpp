@@ -27,6 +27,7 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
   warn_of_unused(file_, *weights_);
   // llama.cpp writes "no_vocab" for a model that comes without one.
   if (file_.meta->string("tokenizer.ggml.model", "no_vocab") != "no_vocab") tokenizer_ = Tokenizer::load(*file_.meta);
+  check_overrides(file_);
 
   const RunnerOptions runner = runner_options();
   const auto sources = sources_of(file_, *weights_);

@@ -55,6 +55,11 @@ ModelFile open_for(const std::string& path, const EngineOptions& options) {
   return file;
 }
 
+void check_overrides(const ModelFile& file) {
+  for (const char* later : {"general.name", "tokenizer.chat_template"}) file.meta->has(later);  // read when asked for
+  file.meta->check_overrides();
+}
+
 RunnerOptions runner_options_of(const EngineOptions& options, const Target& target) {
   RunnerOptions runner;
   runner.device = target;

@@ -29,6 +29,9 @@ ModelFile open_for(const std::string& path, const EngineOptions& options);
 // The public options, checked; all but the numbers of positions and sequences.
 RunnerOptions runner_options_of(const EngineOptions& options, const Target& target);
 
+// Bad input for overrides of keys that neither the file nor the model knows. Once both have been read.
+void check_overrides(const ModelFile& file);
+
 std::vector<WeightSource> sources_of(const ModelFile& file, const Weights& weights);
 
 // A tensor that the architecture has no place for may be what tells this model from others of its name.

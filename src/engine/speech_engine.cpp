@@ -104,6 +104,7 @@ SpeechEngine::SpeechEngine(const std::string& path, const EngineOptions& options
     bad_input("{}: the model has no tokenizer, without which its tokens are no text", file_.meta->source);
   tokenizer_ = Tokenizer::load(*file_.meta);
   vocabulary_ = whisper_vocabulary(*file_.meta);
+  check_overrides(file_);
 
   const RunnerOptions runner = speech_runner_options(options, target);
   const auto sources = sources_of(file_, *weights_);

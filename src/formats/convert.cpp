@@ -82,7 +82,9 @@ class Planner {
   DType type(const StoredTensor& t) const {
     const bool matrix = t.sizes.size() >= 2 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight");
     if (!is_float(t.type) && !is_quantized(t.type)) return t.type;
-    if (!matrix || t.name.ends_with("position_embd.weight") || t.name.ends_with(".ssm_conv1d.weight"))
+    // A router is small, and what it gets wrong goes to other experts.
+    if (!matrix || t.name.ends_with("position_embd.weight") || t.name.ends_with(".ffn_gate_inp.weight") ||
+        t.name.ends_with(".ssm_conv1d.weight"))
       return DType::f32;
     if (small_ || is_convolution(t)) return kind_.type == DType::f32 ? DType::f32 : DType::f16;
     if (!is_quantized(kind_.type)) return kind_.type;
@@ -110,7 +112,7 @@ class Planner {
       if (gains(t)) return DType::q6_k;
       return large_ ? DType::q5_k : kind_.type;
     }
-    if (is(".ffn_down.weight") && gains(t)) return DType::q6_k;
+    if ((is(".ffn_down.weight") || is(".ffn_down_exps.weight")) && gains(t)) return DType::q6_k;
     return kind_.type;
   }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,6 +75,8 @@ class FolderReader {
     StoredTensor tensor;
   };
 
+  using Experts = std::map<int64_t, ShardTensor>;  // by their number
+
   template <class... Args>
   [[noreturn]] void fail(const ShardTensor& source, fmt::format_string<Args...> format, Args&&... args) const {
     bad_input("{}: tensor \"{}\": {}", source.shard->file()->name(), source.entry->name,
@@ -90,19 +93,25 @@ class FolderReader {
 
   void add_tensors(ModelFile& model) {
     std::vector<Placed> placed;
+    std::map<std::pair<int64_t, size_t>, Experts> stacks;  // by layer and rule
     for (const ShardTensor& source : shards_.tensors) {
       const std::string& name = source.entry->name;
-      if (is_buffer(name) || layer_of(name) >= layers_) continue;
+      if (is_buffer(name) || layer_of(name) >= layers_ || name.starts_with("mtp.")) continue;  // further tokens' heads
       bool known = false;
       for (size_t rule = 0; rule < architecture_.tensors.size() && !known; ++rule) {
-        const auto layer = match_layer(architecture_.tensors[rule].hf, name);
-        if (!layer) continue;
+        const auto match = match_name(architecture_.tensors[rule].hf, name);
+        if (!match) continue;
         known = true;
         if (tied_ && architecture_.tensors[rule].gguf == "output.weight") continue;
-        placed.push_back({*layer, rule, stored(source, architecture_.tensors[rule], *layer)});
+        if (match->expert >= 0)
+          add_expert(stacks[{match->layer, rule}], source, match->expert);
+        else
+          placed.push_back({match->layer, rule, stored(source, architecture_.tensors[rule], match->layer)});
       }
       if (!known) fail(source, "isn't one of {} ({})", architecture_.name, architecture_.classes.front());
     }
+    for (const auto& [place, experts] : stacks)
+      placed.push_back({place.first, place.second, stacked(experts, architecture_.tensors[place.second], place.first)});
     std::sort(placed.begin(), placed.end(),
               [](const Placed& a, const Placed& b) { return std::tie(a.layer, a.rule) < std::tie(b.layer, b.rule); });
     for (MadeTensor& made : architecture_.make(config_)) {
@@ -142,14 +151,60 @@ class FolderReader {
     }
   }
 
-  StoredTensor stored(const ShardTensor& source, const TensorName& rule, int64_t layer) {
+  void check_sizes(const ShardTensor& source) const {
     const SafetensorsEntry& entry = *source.entry;
     if (!is_float(entry.type)) fail(source, "type {} is no weight's", name(entry.type));
     if (entry.sizes.empty() || entry.sizes.size() > 4) fail(source, "has {} dimensions", entry.sizes.size());
     for (const int64_t size : entry.sizes)
       if (size == 0) fail(source, "a dimension of zero in {}", to_string(entry.sizes));
+  }
+
+  static std::string gguf_name(const TensorName& rule, int64_t layer) {
     std::string gguf(rule.gguf);
     if (const size_t hole = gguf.find("{}"); hole != gguf.npos) gguf.replace(hole, 2, std::to_string(layer));
+    return gguf;
+  }
+
+  void add_expert(Experts& experts, const ShardTensor& source, int64_t expert) const {
+    check_sizes(source);
+    if (source.entry->sizes.size() != 2) fail(source, "has {} dimensions, not two", source.entry->sizes.size());
+    if (!experts.emplace(expert, source).second) fail(source, "stands in two files");
+    const SafetensorsEntry &one = *experts.begin()->second.entry, &other = *source.entry;
+    if (one.sizes != other.sizes || one.type != other.type)
+      fail(source, "is {} {}, but that of expert {} is {} {}", name(other.type), to_string(other.sizes),
+           experts.begin()->first, name(one.type), to_string(one.sizes));
+  }
+
+  // The matrices of a layer's experts as one tensor.
+  StoredTensor stacked(const Experts& experts, const TensorName& rule, int64_t layer) const {
+    std::vector<ShardTensor> sources;
+    for (const auto& [number, source] : experts) {
+      if (number != static_cast<int64_t>(sources.size()))
+        fail(source, "is there, but not that of expert {}", sources.size());
+      sources.push_back(source);
+    }
+    const SafetensorsEntry& entry = *sources[0].entry;
+    const DType type = entry.type == DType::f64 ? DType::f32 : entry.type;
+    const Sizes sizes = {static_cast<int64_t>(sources.size()), entry.sizes[0], entry.sizes[1]};
+    auto load = [sources, type, sizes] {
+      HostTensor all = HostTensor::allocate(type, sizes);
+      std::byte* to = all.mutable_bytes().data();
+      for (const ShardTensor& source : sources) {
+        const HostTensor stored = source.shard->tensor(*source.entry);
+        const HostTensor one = stored.type == type ? stored : to_f32(stored);
+        to = std::copy(one.bytes.begin(), one.bytes.end(), to);
+        source.shard->file()->release(stored.bytes);  // a copy: the pages that it came from needn't stay
+      }
+      return all;
+    };
+    return {gguf_name(rule, layer), type, sizes, checked_mul(element_count(sizes), info(type).block_bytes),
+            std::move(load)};
+  }
+
+  StoredTensor stored(const ShardTensor& source, const TensorName& rule, int64_t layer) {
+    const SafetensorsEntry& entry = *source.entry;
+    check_sizes(source);
+    std::string gguf = gguf_name(rule, layer);
     if (!names_.insert(gguf).second) fail(source, "stands in two files");
     const Sizes sizes = changed_sizes(source, rule.change);
     const bool widened = entry.sizes.size() == 1 || rule.change == Change::plus_one || rule.change == Change::squeeze ||
@@ -203,7 +258,7 @@ const Architecture& architecture_of(const HfConfig& config) {
   const Architecture* found = find_architecture(name);
   if (!found)
     bad_input("{}: architecture {} isn't supported; known are {}", config.source(), name, known_architectures());
-  return *found;
+  return found->variant ? *found->variant(config) : *found;
 }
 
 }  // namespace

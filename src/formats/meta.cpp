@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "base/utf8.hpp"
 
@@ -69,7 +70,40 @@ void Meta::replace(std::string key, MetaValue value) {
   entries_[at->second].second = std::move(value);
 }
 
+namespace {
+
+enum class Kind : uint8_t { number, boolean, string, array };
+
+Kind kind_of(const MetaValue& value) {
+  if (value.is_array) return Kind::array;
+  if (value.type == MetaType::boolean) return Kind::boolean;
+  return value.type == MetaType::string ? Kind::string : Kind::number;
+}
+
+bool is_whole(const MetaValue& value) { return std::holds_alternative<int64_t>(value.value); }
+
+}  // namespace
+
+void Meta::override_value(std::string key, MetaValue value) {
+  if (const auto at = index_.find(key); at != index_.end()) {
+    const MetaValue* old = &entries_[at->second].second;
+    // A whole number may stand for any; a fraction is none of the counts.
+    if (kind_of(*old) != kind_of(value) || (is_whole(*old) && !is_whole(value)))
+      bad_input("{}: \"{}\" is {}, which --override-kv can't make {}", source, key, old->describe(), value.describe());
+  } else {
+    added_.emplace_back(key, false);
+  }
+  replace(std::move(key), std::move(value));
+}
+
+void Meta::check_overrides() {
+  for (const auto& [key, asked] : std::exchange(added_, {}))
+    if (!asked)
+      bad_input("{}: --override-kv {}: neither the file nor the model that it holds knows this key", source, key);
+}
+
 const MetaValue* Meta::find(std::string_view key) const {
+  for (auto& [added, asked] : added_) asked = asked || added == key;
   const auto at = index_.find(key);
   return at == index_.end() ? nullptr : &entries_[at->second].second;
 }
@@ -116,17 +150,17 @@ void apply_override(Meta& meta, std::string_view text) {
   std::string key(text.substr(0, equals));
   const std::string_view type = text.substr(equals + 1, colon - equals - 1), value = text.substr(colon + 1);
   if (type == "int") {
-    meta.replace(std::move(key), {MetaType::i64, false, parse_number<int64_t>(value, text)});
+    meta.override_value(std::move(key), {MetaType::i64, false, parse_number<int64_t>(value, text)});
   } else if (type == "float") {
     const double number = parse_number<double>(value, text);
     if (!std::isfinite(number)) bad_usage("--override-kv {}: \"{}\" is no finite number", text, value);
-    meta.replace(std::move(key), {MetaType::f64, false, number});
+    meta.override_value(std::move(key), {MetaType::f64, false, number});
   } else if (type == "bool") {
     if (value != "true" && value != "false")
       bad_usage("--override-kv {}: \"{}\" is neither true nor false", text, value);
-    meta.replace(std::move(key), {MetaType::boolean, false, value == "true"});
+    meta.override_value(std::move(key), {MetaType::boolean, false, value == "true"});
   } else if (type == "str") {
-    meta.replace(std::move(key), {MetaType::string, false, meta.keep(std::string(value))});
+    meta.override_value(std::move(key), {MetaType::string, false, meta.keep(std::string(value))});
   } else {
     bad_usage("--override-kv {}: type \"{}\", should be int, float, bool or str", text, type);
   }

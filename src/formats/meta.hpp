@@ -46,7 +46,12 @@ class Meta {
  public:
   // Refuses empty and duplicate keys.
   void add(std::string key, MetaValue value);
-  void replace(std::string key, MetaValue value);  // `--override-kv`: adds or replaces
+  void replace(std::string key, MetaValue value);  // adds or replaces
+
+  // `--override-kv`. Bad input if the key holds another kind of value. A key that isn't there is added, and remembered
+  // until `check_overrides`, which is bad input for those that no reader has asked for since: nobody knows them.
+  void override_value(std::string key, MetaValue value);
+  void check_overrides();
 
   const MetaValue* find(std::string_view key) const;
   bool has(std::string_view key) const { return find(key) != nullptr; }
@@ -83,9 +88,10 @@ class Meta {
   std::vector<std::pair<std::string, MetaValue>> entries_;
   std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;  // key to entry
   std::vector<std::unique_ptr<std::string>> kept_;
+  mutable std::vector<std::pair<std::string, bool>> added_;  // by overrides, and whether a reader asked
 };
 
-// KEY=TYPE:VALUE with TYPE int, float, bool or str, as `--override-kv` takes it.
+// KEY=TYPE:VALUE with TYPE int, float, bool or str, as `--override-kv` takes it: see Meta::override_value.
 void apply_override(Meta& meta, std::string_view text);
 
 }  // namespace consonant

@@ -78,9 +78,31 @@ TEST(Meta, Overrides) {
   EXPECT_EQ(meta.number("f"), 0.25);
   EXPECT_FALSE(meta.boolean("b"));
   EXPECT_EQ(meta.entries().size(), 8u);
+  apply_override(meta, "f=int:2");
+  EXPECT_EQ(meta.number("f"), 2);
   for (const char* bad : {"", "n", "n=", "n=int", "=int:3", "n=int:", "n=int:3x", "n=int:9223372036854775808",
                           "n=float:x", "n=float:inf", "b=bool:1", "n=u8:3", "n=str:\xFF"})
     EXPECT_THAT(refusal([&] { apply_override(meta, bad); }, Exit::usage), HasSubstr("--override-kv")) << bad;
+}
+
+TEST(Meta, OverridesKeepTheKindOfTheirKey) {
+  Meta meta = sample();
+  EXPECT_EQ(refusal([&] { apply_override(meta, "n=str:7"); }),
+            "x.gguf: \"n\" is u32, which --override-kv can't make string");
+  for (const char* bad : {"n=float:7", "n=bool:true", "b=int:1", "ints=int:1"})
+    EXPECT_THAT(refusal([&] { apply_override(meta, bad); }), HasSubstr("--override-kv can't make")) << bad;
+  EXPECT_EQ(meta.integer("n"), 7);
+}
+
+TEST(Meta, OverridesOfKeysThatNobodyKnowsAreRefused) {
+  Meta meta = sample();
+  apply_override(meta, "new.key=int:1");
+  EXPECT_EQ(meta.integer("new.key", 0), 1);
+  meta.check_overrides();
+  apply_override(meta, "other=int:1");
+  EXPECT_EQ(meta.integer("new.key"), 1);
+  EXPECT_EQ(refusal([&] { meta.check_overrides(); }),
+            "x.gguf: --override-kv other: neither the file nor the model that it holds knows this key");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 
 namespace consonant {
@@ -27,6 +28,7 @@ class Shape {
   int rank() const { return rank_; }
   Axis axis() const { return axis_; }
   int64_t operator[](int i) const { return sizes_[static_cast<size_t>(i < 0 ? rank_ + i : i)]; }
+  std::span<const int64_t> sizes() const { return {sizes_.data(), static_cast<size_t>(rank_)}; }
   int64_t last() const { return rank_ == 0 ? 1 : (*this)[-1]; }  // a scalar is a row of one
   int64_t count() const;
   int64_t rows() const { return last() == 0 ? 0 : count() / last(); }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nemotron-H (NVIDIA 2025): each layer is a norm and one mixer, which by a pattern is Mamba-2 (Dao and Gu 2024),
-// attention without any positions, or a squared-ReLU MLP.
+// attention without any positions, or a squared-ReLU MLP, in place of which nemotron_h_moe has experts.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <optional>
 
 #include "models/config.hpp"
+#include "models/experts.hpp"
 #include "models/language_model.hpp"
 #include "ops/ops.hpp"
 
@@ -35,7 +36,10 @@ MetaInts per_layer(const Meta& meta, const std::string& key, int64_t layers) {
 struct Config {
   int64_t layers, d, vocabulary, context;
   float eps;
-  int64_t heads, head;    // of attention
+  int64_t heads, head;  // of attention
+  std::optional<ExpertConfig> experts;
+  int64_t shared_ff = 0,
+          latent = 0;     // width of the shared expert; of the space that the others work in, 0: the model's
   MetaInts kv_heads, ff;  // a layer each; Mamba-2 where both are 0
   int64_t inner, kernel;  // of Mamba-2: heads * head_dim; taps of its convolution
   int64_t ssm_heads, groups, states;
@@ -81,6 +85,10 @@ struct Config {
     divides("ssm.time_step_rank", "ssm.inner_size", ssm_heads, inner);
     divides("ssm.group_count", "ssm.time_step_rank", groups, ssm_heads);
     vocabulary = vocabulary_of(file, d);
+    if (arch != "nemotron_h_moe") return;
+    experts.emplace(file, arch, RouteAttr{.scoring = Scoring::sigmoid});
+    shared_ff = count(meta, key("expert_shared_feed_forward_length"));
+    if (meta.has(key("moe_latent_size"))) latent = count(meta, key("moe_latent_size"));
   }
 };
 
@@ -143,16 +151,45 @@ struct Mlp {
   Tensor operator()(Tensor x) const { return linear(relu_squared(linear(x, up)), down); }
 };
 
+// Experts, chosen by a sigmoid router with a correction bias, and one that every token goes through. Where they have a
+// latent space, only the chosen ones work in it.
+struct Experts {
+  Tensor router, bias, up, down, shared_up, shared_down, into_latent, out_of_latent;
+
+  static Experts load(const Weights& w, const Config& c) {
+    const int64_t n = c.experts->count, ff = c.experts->ff, width = c.latent > 0 ? c.latent : c.d;
+    return {.router = w("ffn_gate_inp", {n, c.d}),
+            .bias = w.bias("exp_probs_b", {n}),
+            .up = w("ffn_up_exps", {n, ff, width}),
+            .down = w("ffn_down_exps", {n, width, ff}),
+            .shared_up = w("ffn_up_shexp", {c.shared_ff, c.d}),
+            .shared_down = w("ffn_down_shexp", {c.d, c.shared_ff}),
+            .into_latent = c.latent > 0 ? w("ffn_latent_down", {c.latent, c.d}) : Tensor{},
+            .out_of_latent = c.latent > 0 ? w("ffn_latent_up", {c.d, c.latent}) : Tensor{}};
+  }
+
+  Tensor operator()(const Config& c, Tensor x) const {
+    const auto [ids, weights] = route(linear(x, router), bias, c.experts->route);  // [token, used]
+    const Tensor u = into_latent ? linear(x, into_latent) : x;
+    Tensor y = mix(linear_of(ids, relu_squared(linear_of(ids, u, up)), down), weights);
+    if (out_of_latent) y = linear(y, out_of_latent);
+    return y + linear(relu_squared(linear(x, shared_up)), shared_down);
+  }
+};
+
 // Of the mixers, a layer has one.
 struct Layer {
   Tensor norm;
   std::optional<Mamba> mamba;
   std::optional<Attention> attention;
   std::optional<Mlp> mlp;
+  std::optional<Experts> experts;
 
   static Layer load(const Weights& w, const Config& c, size_t i) {
-    Layer layer{.norm = w("attn_norm", {c.d}), .mamba = {}, .attention = {}, .mlp = {}};
-    if (c.ff[i] > 0)
+    Layer layer{.norm = w("attn_norm", {c.d}), .mamba = {}, .attention = {}, .mlp = {}, .experts = {}};
+    if (c.ff[i] > 0 && c.experts)
+      layer.experts = Experts::load(w, c);
+    else if (c.ff[i] > 0)
       layer.mlp = Mlp::load(w, c, c.ff[i]);
     else if (c.kv_heads[i] > 0)
       layer.attention = Attention::load(w, c, c.kv_heads[i]);
@@ -187,6 +224,7 @@ class NemotronH final : public LanguageModel {
       if (w.mamba) x = x + (*w.mamba)(c_, u, s.slots, s.mamba[mamba_layer++]);
       if (w.attention) x = x + (*w.attention)(c_, u, s.mask, s.kv[kv_layer++]);
       if (w.mlp) x = x + (*w.mlp)(u);
+      if (w.experts) x = x + (*w.experts)(c_, u);
     }
     return linear(rms_norm(rows(x, s.wanted), norm_, c_.eps), head_);
   }
@@ -201,6 +239,10 @@ class NemotronH final : public LanguageModel {
 
 std::unique_ptr<LanguageModel> load_nemotron_h(const ModelFile& file, const Weights& weights) {
   return std::make_unique<NemotronH>(file, weights, "nemotron_h");
+}
+
+std::unique_ptr<LanguageModel> load_nemotron_h_moe(const ModelFile& file, const Weights& weights) {
+  return std::make_unique<NemotronH>(file, weights, "nemotron_h_moe");
 }
 
 }  // namespace consonant

@@ -41,9 +41,7 @@ int64_t extent(const View& view) {
   if (view.shape.count() == 0) return 0;
   int64_t last = 0;  // element
   for (int i = 0; i < view.shape.rank(); ++i) last += (view.shape[i] - 1) * view.strides[static_cast<size_t>(i)];
-  if (view.layout == Layout::rows8) {
-    return packed_shape(view.type, view.rows(), view.last()).bytes();
-  }
+  if (view.layout == Layout::rows8) return packed_shape(view.type, view.shape.sizes()).bytes();
   return row_bytes(view.type, info(view.type).block) * ((last + info(view.type).block) / info(view.type).block);
 }
 

@@ -76,11 +76,15 @@ Tensor CaseBuilder::integers(const std::string& role, const Shape& shape, std::v
 }
 
 Tensor CaseBuilder::matrix(const std::string& role, DType type, int64_t rows, int64_t columns) {
+  return matrices(role, type, {rows, columns});
+}
+
+Tensor CaseBuilder::matrices(const std::string& role, DType type, const Shape& shape) {
   const DType actual = type_of(role, type);
-  return keep(weight(role, actual, {rows, columns}, -1), [](const View& leaf, std::mt19937& random) {
+  return keep(weight(role, actual, shape, -1), [](const View& leaf, std::mt19937& random) {
     std::normal_distribution<float> normal;
     std::vector<float> row(static_cast<size_t>(leaf.last()));
-    for (int64_t r = 0; r < leaf.shape[0]; ++r) {
+    for (int64_t r = 0; r < leaf.rows(); ++r) {
       std::generate(row.begin(), row.end(), [&] { return normal(random); });
       encode_row(leaf.type, row.data(), leaf.data + r * row_bytes(leaf.type, leaf.last()), leaf.last());
     }

@@ -38,6 +38,7 @@ class CaseBuilder {
   Tensor integers(const std::string& role, const Shape& shape, int32_t least, int32_t greatest);
   Tensor integers(const std::string& role, const Shape& shape, std::vector<int32_t> numbers);
   Tensor matrix(const std::string& role, DType type, int64_t rows, int64_t columns);
+  Tensor matrices(const std::string& role, DType type, const Shape& shape);  // [matrix, rows, columns]
   Tensor vector(const std::string& role, int64_t n);
 
   // Tokens of several sequences and their cache. Each sequence has `before` positions in the cache and `tokens` in the

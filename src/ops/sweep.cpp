@@ -62,7 +62,7 @@ class HostTrial {
 View HostTrial::packed(const View& plain) {
   View& kept = packed_[plain.data];
   if (!kept.data) {
-    const PackedShape shape = packed_shape(plain.type, plain.shape[0], plain.shape[1]);
+    const PackedShape shape = packed_shape(plain.type, plain.shape.sizes());
     blocks_.emplace_back(shape.bytes() + 64, std::byte{0});  // vector loads may look past the end
     pack_groups(shape, plain.data, blocks_.back().data(), 0, shape.groups());
     kept = plain;

@@ -94,7 +94,7 @@ void DeviceTrial::place_input(size_t i) {
   };
   if (trial_.is_matrix(i) && is_quantized(view.type)) {
     view.data = keep(view.data, [&] {
-      const PackedShape shape = packed_shape(view.type, view.shape[0], view.shape[1]);
+      const PackedShape shape = packed_shape(view.type, view.shape.sizes());
       std::vector<std::byte> bytes(static_cast<size_t>(shape.bytes()));
       pack_groups(shape, view.data, bytes.data(), 0, shape.groups());
       return bytes;

@@ -71,7 +71,7 @@ void Trial::run_reference(const Args& args) const {
 
 bool Trial::is_matrix(size_t i) const {
   const Tensor& x = node().inputs[i];
-  return x.node->op == op_weight && x.shape().rank() == 2;
+  return x.node->op == op_weight && x.shape().rank() >= 2;
 }
 
 Trial::Outputs Trial::make_outputs(std::vector<View>& in, std::byte poison) const {

@@ -71,7 +71,7 @@ class Planner {
     if (options_.device.kind == DeviceKind::reference) return;  // every node as the model wrote it
     outputs_ = fuse_gated(outputs_);
     outputs_ = fuse_epilogue(outputs_);
-    if (options_.device.accelerator) outputs_ = fuse_heads(fuse_linear_sets(outputs_));
+    if (options_.device.accelerator) outputs_ = fuse_heads(fuse_linear_sets(fuse_experts(outputs_)));
     if (options_.small_activations && !options_.device.accelerator) outputs_ = quantize_activations(outputs_);
   }
 

@@ -22,11 +22,7 @@ Shape shape_of(const Sizes& sizes) {
   return make_shape(sizes.data(), static_cast<int>(sizes.size()), Axis::fixed);
 }
 
-// Matrices of more dimensions are stacks of rows all the same.
-PackedShape packed_shape_of(const WeightSource& source) {
-  const int64_t columns = source.sizes.back();
-  return packed_shape(source.type, columns == 0 ? 0 : element_count(source.sizes) / columns, columns);
-}
+PackedShape packed_shape_of(const WeightSource& source) { return packed_shape(source.type, source.sizes); }
 
 // Accelerators have plain matrices row by row, as their kernels read them.
 bool is_packed(const WeightSource& source, DeviceKind device) {
@@ -129,32 +125,32 @@ void WeightStore::load(const WeightSource& source, std::byte* to, ThreadPool& po
   }
 }
 
-// Groups of eight rows, packed or as they are; on their way to another memory, as many at a time as the staging has
-// room for.
+// Groups of up to eight rows, packed or as they are; on their way to another memory, as many at a time as the staging
+// has room for.
 void WeightStore::load_matrix(const WeightSource& source, const HostTensor& tensor, std::byte* to, ThreadPool& pool) {
   const PackedShape packed = packed_shape_of(source);
   const bool repack = is_packed(source, device_.kind);
   const int64_t row = row_bytes(source.type, packed.k), group = repack ? packed.group_bytes : 8 * row;
   const int64_t per_chunk = std::max<int64_t>(1, (int64_t{256} << 10) / (8 * row + 1));
   if (staging_.data() && group > staging_.size()) staging_ = PinnedBuffer(group, *device_.accelerator);
+  const auto place = [&](int64_t at) { return repack ? at * group : packed.first_row(at) * row; };
   const int64_t at_once = staging_.data() ? staging_.size() / std::max<int64_t>(group, 1) : packed.groups();
   for (int64_t begin = 0; begin < packed.groups(); begin += at_once) {
     const int64_t end = std::min(packed.groups(), begin + at_once);
-    std::byte* target = staging_.data() ? staging_.data() : to + begin * group;
-    const auto rows_of = [&](int64_t first, int64_t last) { return std::min(packed.rows, last * 8) - first * 8; };
+    std::byte* target = staging_.data() ? staging_.data() : to + place(begin);
     pool.run(ceil_div(end - begin, per_chunk), [&](int64_t chunk, int) {
       const int64_t first = begin + chunk * per_chunk, last = std::min(end, first + per_chunk);
-      const std::byte* from = tensor.bytes.data() + first * 8 * row;
-      const auto bytes = static_cast<size_t>(rows_of(first, last) * row);
+      const std::byte* from = tensor.bytes.data() + packed.first_row(first) * row;
+      const auto bytes = static_cast<size_t>((packed.first_row(last) - packed.first_row(first)) * row);
       check_finite_scales(source.name, source.type, {from, bytes}, packed.k);
       if (repack)
         pack_groups(packed, tensor.bytes.data(), target - begin * group, first, last);
       else
-        std::copy_n(from, bytes, target + (first - begin) * group);
+        std::copy_n(from, bytes, target + (packed.first_row(first) - packed.first_row(begin)) * row);
       source.release({from, bytes});
     });
-    const int64_t bytes = repack ? (end - begin) * group : rows_of(begin, end) * row;
-    send(to + begin * group, {target, static_cast<size_t>(bytes)});
+    const int64_t bytes = place(end) - place(begin);
+    send(to + place(begin), {target, static_cast<size_t>(bytes)});
   }
 }
 

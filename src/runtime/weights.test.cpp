@@ -66,6 +66,20 @@ TEST(Weights, MatricesAreRepackedForTheCpuAndTheFilesPartsGivenBack) {
   }
 }
 
+TEST(Weights, MatricesOfAStackDoNotShareGroups) {
+  const HostTensor tensor = encoded(DType::q8_0, {3, 13, 64}, testing_runtime::random_floats(3 * 13 * 64, 3));
+  Store s;
+  const WeightStore store({s.source("m", tensor)}, DeviceKind::cpu, s.pool);
+  EXPECT_EQ(s.released, static_cast<int64_t>(tensor.bytes.size()));
+  const PackedShape alone = packed_shape(DType::q8_0, 13, 64);
+  std::vector<float> row(64), want(64);
+  for (int64_t r = 0; r < 3 * 13; ++r) {
+    decode_packed_row(alone, store.view(0).data + r / 13 * alone.bytes(), r % 13, row.data());
+    decode_row(DType::q8_0, tensor.bytes.data() + r * row_bytes(DType::q8_0, 64), want.data(), 64);
+    ASSERT_EQ(row, want) << "row " << r;
+  }
+}
+
 TEST(Weights, TheReferenceReadsTheFilesBytes) {
   const HostTensor tensor = encoded(DType::q8_0, {3, 64}, {});
   Store s;

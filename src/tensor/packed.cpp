@@ -170,12 +170,17 @@ void put_planes(const BlockLayout& layout, const uint8_t* q, int stride, std::by
   if (layout.upper_bits == 2) put_plane(2, layout.base_bits, q, stride, upper);
 }
 
+// The rows that a group has.
+int64_t rows_of(const PackedShape& shape, int64_t group) {
+  return std::min<int64_t>(lanes, shape.rows - group % shape.matrix_groups() * lanes);
+}
+
 template <class Block>
 void pack_group(const PackedShape& shape, const std::byte* plain, std::byte* packed, int64_t group) {
   const BlockLayout layout = block_layout(shape.type);
   const int64_t blocks = shape.k / 32, row_size = row_bytes(shape.type, shape.k);
-  const int rows = static_cast<int>(std::min<int64_t>(lanes, shape.rows - group * lanes));
-  const std::byte* from = plain + group * lanes * row_size;
+  const int rows = static_cast<int>(rows_of(shape, group));
+  const std::byte* from = plain + shape.first_row(group) * row_size;
   std::byte* to = packed + group * shape.group_bytes;
   const int64_t end = rows < lanes ? 0 : layout.end(blocks);
   std::memset(to + end, 0, static_cast<size_t>(shape.group_bytes - end));
@@ -198,8 +203,8 @@ void pack_group(const PackedShape& shape, const std::byte* plain, std::byte* pac
 template <class T>
 void pack_plain_group(const PackedShape& shape, const std::byte* plain, std::byte* packed, int64_t group) {
   constexpr auto size = static_cast<int64_t>(sizeof(T));
-  const int64_t rows = std::min<int64_t>(lanes, shape.rows - group * lanes);
-  const std::byte* from = plain + group * lanes * shape.k * size;
+  const int64_t rows = rows_of(shape, group);
+  const std::byte* from = plain + shape.first_row(group) * shape.k * size;
   T* to = reinterpret_cast<T*>(packed + group * shape.group_bytes);
   if (rows < lanes) std::memset(to, 0, static_cast<size_t>(shape.group_bytes));
   for (int64_t r = 0; r < rows; ++r)
@@ -333,14 +338,24 @@ PackedShape packed_shape(DType type, int64_t rows, int64_t k) {
   return shape;
 }
 
+PackedShape packed_shape(DType type, std::span<const int64_t> sizes) {
+  if (sizes.size() != 2 && sizes.size() != 3)
+    throw_error(Exit::failed, "a weight of {} dimensions is neither a matrix nor a stack of them", sizes.size());
+  PackedShape shape = packed_shape(type, sizes[sizes.size() - 2], sizes.back());
+  if (sizes.size() == 3) shape.matrices = sizes[0];
+  checked_mul(shape.matrices, shape.matrix_bytes());
+  return shape;
+}
+
 void pack_groups(const PackedShape& shape, const std::byte* plain, std::byte* packed, int64_t first, int64_t last) {
   const PackGroup pack = packer(shape.type);
   for (int64_t group = first; group < last; ++group) pack(shape, plain, packed, group);
 }
 
 void decode_packed_row(const PackedShape& shape, const std::byte* packed, int64_t row, float* to) {
-  const std::byte* group = packed + row / lanes * shape.group_bytes;
-  const int r = static_cast<int>(row % lanes);
+  const int64_t in_matrix = row % shape.rows;
+  const std::byte* group = packed + row / shape.rows * shape.matrix_bytes() + in_matrix / lanes * shape.group_bytes;
+  const int r = static_cast<int>(in_matrix % lanes);
   if (has_blocks(shape.type)) return decode_packed_blocks(block_layout(shape.type), shape.k / 32, group, r, to);
   const int64_t size = info(shape.type).block_bytes;
   for (int64_t i = 0; i < shape.k; ++i) decode_row(shape.type, group + (i * lanes + r) * size, to + i, 1);

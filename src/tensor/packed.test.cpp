@@ -52,6 +52,31 @@ TEST_P(Packed, RowsComeBackBitForBit) {
     }
 }
 
+// A matrix of a stack has the very bytes that it has alone.
+TEST_P(Packed, MatricesOfAStackLieOneAfterAnother) {
+  const DType type = GetParam();
+  const int64_t k = 2 * std::max(info(type).block, 32), matrices = 3;
+  for (int64_t rows : {1, 8, 13}) {
+    const PackedShape alone = packed_shape(type, rows, k);
+    const PackedShape stack = packed_shape(type, std::vector<int64_t>{matrices, rows, k});
+    ASSERT_EQ(stack.bytes(), matrices * alone.bytes());
+    EXPECT_EQ(stack.first_row(stack.groups()), matrices * rows);
+    const int64_t bytes = rows * row_bytes(type, k);
+    const auto plain = noise(static_cast<size_t>(matrices * bytes), 5);
+    std::vector<std::byte> got(static_cast<size_t>(stack.bytes()), std::byte{0xEE});
+    std::vector<std::byte> want(static_cast<size_t>(alone.bytes()), std::byte{0xEE});
+    for (int64_t g = stack.groups(); g-- > 0;) pack_groups(stack, plain.data(), got.data(), g, g + 1);
+    for (int64_t m = 0; m < matrices; ++m) {
+      pack_groups(alone, plain.data() + m * bytes, want.data(), 0, alone.groups());
+      EXPECT_EQ(std::memcmp(want.data(), got.data() + m * alone.bytes(), want.size()), 0) << name(type) << " " << m;
+    }
+    std::vector<float> row(static_cast<size_t>(k)), same(row);
+    decode_packed_row(stack, got.data(), 2 * rows, row.data());
+    decode_packed_row(alone, got.data() + 2 * alone.bytes(), 0, same.data());
+    EXPECT_EQ(std::memcmp(row.data(), same.data(), row.size() * sizeof(float)), 0);
+  }
+}
+
 TEST_P(Packed, TakesNoMoreThanTheFileAndThreePercent) {
   const DType type = GetParam();
   const PackedShape shape = packed_shape(type, 64, 1024);

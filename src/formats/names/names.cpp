@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/names/names.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -12,10 +13,19 @@ namespace consonant {
 
 namespace {
 
-const std::array<const Architecture*, 5>& architectures() {
-  static const std::array<const Architecture*, 5> all = {&llama_architecture, &qwen2_architecture, &qwen3_architecture,
-                                                         &gemma3_architecture, &nemotron_h_architecture};
+const auto& architectures() {
+  static const std::array all = {&llama_architecture,    &qwen2_architecture,  &qwen3_architecture,
+                                 &qwen3moe_architecture, &gemma3_architecture, &nemotron_h_architecture};
   return all;
+}
+
+// A number as a name has it; nothing for "007".
+std::optional<int64_t> whole_number(std::string_view digits) {
+  int64_t number = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || number < 0) return std::nullopt;
+  if (std::to_string(number) != digits) return std::nullopt;
+  return number;
 }
 
 }  // namespace
@@ -25,12 +35,23 @@ std::optional<int64_t> match_layer(std::string_view pattern, std::string_view na
   if (hole == pattern.npos) return pattern == name ? std::optional<int64_t>(-1) : std::nullopt;
   const std::string_view head = pattern.substr(0, hole), tail = pattern.substr(hole + 2);
   if (name.size() <= head.size() + tail.size() || !name.starts_with(head) || !name.ends_with(tail)) return std::nullopt;
-  const std::string_view digits = name.substr(head.size(), name.size() - head.size() - tail.size());
-  int64_t number = -1;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size() || number < 0) return std::nullopt;
-  if (std::to_string(number) != digits) return std::nullopt;  // "007"
-  return number;
+  return whole_number(name.substr(head.size(), name.size() - head.size() - tail.size()));
+}
+
+std::optional<NameMatch> match_name(std::string_view pattern, std::string_view name) {
+  constexpr std::string_view hole = "{}";
+  const size_t first = pattern.find(hole), second = first == pattern.npos ? first : pattern.find(hole, first + 2);
+  if (second == pattern.npos) {
+    const auto layer = match_layer(pattern, name);
+    return layer ? std::optional(NameMatch{*layer, -1}) : std::nullopt;
+  }
+  const std::string_view head = pattern.substr(0, first);
+  if (!name.starts_with(head)) return std::nullopt;
+  const size_t digits = std::min(name.find_first_not_of("0123456789", first), name.size()) - first;
+  const auto layer = whole_number(name.substr(first, digits));
+  if (!layer) return std::nullopt;
+  const auto expert = match_layer(pattern.substr(first + 2), name.substr(first + digits));
+  return expert ? std::optional(NameMatch{*layer, *expert}) : std::nullopt;
 }
 
 const Architecture* find_architecture(std::string_view class_name) {

@@ -25,7 +25,8 @@ enum class Change {
   group_rows         // [n] to [groups, n / groups], as many as "n_groups" says
 };
 
-// "{}" stands for the number of the layer.
+// "{}" stands for the number of the layer. A second one in `hf` stands for that of an expert: the matrices of a
+// layer's experts become one tensor [expert, rows, columns].
 struct TensorName {
   std::string_view hf, gguf;
   Change change = Change::none;
@@ -34,6 +35,12 @@ struct TensorName {
 // The number at "{}" if `name` is made by `pattern` ("model.layers.{}.mlp.up_proj.weight"), -1 if the pattern has none;
 // nothing if it isn't.
 std::optional<int64_t> match_layer(std::string_view pattern, std::string_view name);
+
+// The same of a pattern with up to two holes, for a layer and an expert.
+struct NameMatch {
+  int64_t layer = -1, expert = -1;
+};
+std::optional<NameMatch> match_name(std::string_view pattern, std::string_view name);
 
 // A tensor that is computed from the configuration.
 struct MadeTensor {
@@ -49,10 +56,12 @@ struct Architecture {
   std::vector<TensorName> tensors;
   void (*metadata)(const HfConfig& config, Meta& meta);
   std::vector<MadeTensor> (*make)(const HfConfig& config);
+  // Of several architectures whose class is the same, the one that a configuration is of; null: this one.
+  const Architecture* (*variant)(const HfConfig& config) = nullptr;
 };
 
-extern const Architecture llama_architecture, qwen2_architecture, qwen3_architecture, gemma3_architecture,
-    nemotron_h_architecture;
+extern const Architecture llama_architecture, qwen2_architecture, qwen3_architecture, qwen3moe_architecture,
+    gemma3_architecture, nemotron_h_architecture, nemotron_h_moe_architecture;
 
 // nullptr if none has that class.
 const Architecture* find_architecture(std::string_view class_name);

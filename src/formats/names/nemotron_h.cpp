@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-#include <cstring>
+#include <algorithm>
 
 #include "base/error.hpp"
 #include "formats/names/names.hpp"
@@ -104,32 +103,91 @@ void dense_metadata(const HfConfig& config, Meta& meta) {
   add_per_layer(meta, "nemotron_h.feed_forward_length", mixers, Mixer::mlp, config.count("intermediate_size"));
 }
 
-}  // namespace
+void experts_metadata(const HfConfig& config, Meta& meta) {
+  check(config);
+  const auto key = [](std::string_view rest) { return fmt::format("nemotron_h_moe.{}", rest); };
+  const std::vector<Mixer> mixers = pattern(config);
+  if (std::count(mixers.begin(), mixers.end(), Mixer::mlp) > 0)
+    bad_input("{}: has layers of experts and layers with one MLP, which GGUF can't tell apart", config.source());
+  const int64_t ff = config.count("moe_intermediate_size");
+  decoder_metadata("nemotron_h_moe", mixers, config, meta);
+  add_per_layer(meta, key("feed_forward_length"), mixers, Mixer::experts, ff);
+  add_u32(meta, key("expert_count"), config.count("n_routed_experts"));
+  add_u32(meta, key("expert_used_count"), config.count("num_experts_per_tok"));
+  add_u32(meta, key("expert_group_count"), config.count("n_group", 1));
+  add_u32(meta, key("expert_group_used_count"), config.count("topk_group", 1));
+  add_u32(meta, key("expert_feed_forward_length"), ff);
+  add_u32(meta, key("expert_shared_feed_forward_length"), config.count("moe_shared_expert_intermediate_size"));
+  add_u32(meta, key("expert_shared_count"), config.count("n_shared_experts", 1));
+  add_bool(meta, key("expert_weights_norm"), config.boolean("norm_topk_prob", true));
+  add_f32(meta, key("expert_weights_scale"), config.number("routed_scaling_factor", 1));
+  if (config.has("moe_latent_size")) add_u32(meta, key("moe_latent_size"), config.count("moe_latent_size"));
+}
 
 // GGUF's rows of q and k are in llama's order, which changes no product of the two: nothing rotates them.
-const Architecture nemotron_h_architecture = {
-    .name = "nemotron_h",
-    .classes = {"NemotronHForCausalLM"},
-    .tied_by_default = false,
-    .tensors = {{"backbone.embeddings.weight", "token_embd.weight"},
-                {"lm_head.weight", "output.weight"},
-                {"backbone.norm_f.weight", "output_norm.weight"},
-                {"backbone.layers.{}.norm.weight", "blk.{}.attn_norm.weight"},
-                {"backbone.layers.{}.mixer.in_proj.weight", "blk.{}.ssm_in.weight"},
-                {"backbone.layers.{}.mixer.conv1d.weight", "blk.{}.ssm_conv1d.weight", Change::squeeze},
-                {"backbone.layers.{}.mixer.conv1d.bias", "blk.{}.ssm_conv1d.bias"},
-                {"backbone.layers.{}.mixer.dt_bias", "blk.{}.ssm_dt.bias"},
-                {"backbone.layers.{}.mixer.A_log", "blk.{}.ssm_a", Change::minus_exp_column},
-                {"backbone.layers.{}.mixer.D", "blk.{}.ssm_d", Change::column},
-                {"backbone.layers.{}.mixer.norm.weight", "blk.{}.ssm_norm.weight", Change::group_rows},
-                {"backbone.layers.{}.mixer.out_proj.weight", "blk.{}.ssm_out.weight"},
-                {"backbone.layers.{}.mixer.q_proj.weight", "blk.{}.attn_q.weight", Change::rope_rows_q},
-                {"backbone.layers.{}.mixer.k_proj.weight", "blk.{}.attn_k.weight", Change::rope_rows_k},
-                {"backbone.layers.{}.mixer.v_proj.weight", "blk.{}.attn_v.weight"},
-                {"backbone.layers.{}.mixer.o_proj.weight", "blk.{}.attn_output.weight"},
-                {"backbone.layers.{}.mixer.up_proj.weight", "blk.{}.ffn_up.weight"},
-                {"backbone.layers.{}.mixer.down_proj.weight", "blk.{}.ffn_down.weight"}},
-    .metadata = dense_metadata,
-    .make = no_made_tensors};
+std::vector<TensorName> common_tensors() {
+  return {{"backbone.embeddings.weight", "token_embd.weight"},
+          {"lm_head.weight", "output.weight"},
+          {"backbone.norm_f.weight", "output_norm.weight"},
+          {"backbone.layers.{}.norm.weight", "blk.{}.attn_norm.weight"},
+          {"backbone.layers.{}.mixer.in_proj.weight", "blk.{}.ssm_in.weight"},
+          {"backbone.layers.{}.mixer.conv1d.weight", "blk.{}.ssm_conv1d.weight", Change::squeeze},
+          {"backbone.layers.{}.mixer.conv1d.bias", "blk.{}.ssm_conv1d.bias"},
+          {"backbone.layers.{}.mixer.dt_bias", "blk.{}.ssm_dt.bias"},
+          {"backbone.layers.{}.mixer.A_log", "blk.{}.ssm_a", Change::minus_exp_column},
+          {"backbone.layers.{}.mixer.D", "blk.{}.ssm_d", Change::column},
+          {"backbone.layers.{}.mixer.norm.weight", "blk.{}.ssm_norm.weight", Change::group_rows},
+          {"backbone.layers.{}.mixer.out_proj.weight", "blk.{}.ssm_out.weight"},
+          {"backbone.layers.{}.mixer.q_proj.weight", "blk.{}.attn_q.weight", Change::rope_rows_q},
+          {"backbone.layers.{}.mixer.k_proj.weight", "blk.{}.attn_k.weight", Change::rope_rows_k},
+          {"backbone.layers.{}.mixer.v_proj.weight", "blk.{}.attn_v.weight"},
+          {"backbone.layers.{}.mixer.o_proj.weight", "blk.{}.attn_output.weight"}};
+}
+
+std::vector<TensorName> dense_tensors() {
+  std::vector<TensorName> tensors = common_tensors();
+  tensors.push_back({"backbone.layers.{}.mixer.up_proj.weight", "blk.{}.ffn_up.weight"});
+  tensors.push_back({"backbone.layers.{}.mixer.down_proj.weight", "blk.{}.ffn_down.weight"});
+  return tensors;
+}
+
+std::vector<TensorName> expert_tensors() {
+  std::vector<TensorName> tensors = common_tensors();
+  for (const TensorName& name : std::initializer_list<TensorName>{
+           {"backbone.layers.{}.mixer.gate.weight", "blk.{}.ffn_gate_inp.weight"},
+           {"backbone.layers.{}.mixer.gate.e_score_correction_bias", "blk.{}.exp_probs_b.bias"},
+           {"backbone.layers.{}.mixer.experts.{}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
+           {"backbone.layers.{}.mixer.experts.{}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+           {"backbone.layers.{}.mixer.shared_experts.up_proj.weight", "blk.{}.ffn_up_shexp.weight"},
+           {"backbone.layers.{}.mixer.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight"},
+           {"backbone.layers.{}.mixer.fc1_latent_proj.weight", "blk.{}.ffn_latent_down.weight"},
+           {"backbone.layers.{}.mixer.fc2_latent_proj.weight", "blk.{}.ffn_latent_up.weight"}})
+    tensors.push_back(name);
+  return tensors;
+}
+
+// Both have one class; the pattern tells them apart.
+const Architecture* variant(const HfConfig& config) {
+  const std::vector<Mixer> mixers = pattern(config);
+  return std::count(mixers.begin(), mixers.end(), Mixer::experts) > 0 ? &nemotron_h_moe_architecture
+                                                                      : &nemotron_h_architecture;
+}
+
+}  // namespace
+
+const Architecture nemotron_h_architecture = {.name = "nemotron_h",
+                                              .classes = {"NemotronHForCausalLM"},
+                                              .tied_by_default = false,
+                                              .tensors = dense_tensors(),
+                                              .metadata = dense_metadata,
+                                              .make = no_made_tensors,
+                                              .variant = variant};
+
+const Architecture nemotron_h_moe_architecture = {.name = "nemotron_h_moe",
+                                                  .classes = {"NemotronHForCausalLM"},
+                                                  .tied_by_default = false,
+                                                  .tensors = expert_tensors(),
+                                                  .metadata = experts_metadata,
+                                                  .make = no_made_tensors};
 
 }  // namespace consonant

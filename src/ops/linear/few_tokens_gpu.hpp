@@ -16,7 +16,29 @@ struct FewTokens {
   int64_t staged;                // elements of each token's x that are held at once: a multiple of 32
   int rows;                      // of a block of threads, over all rounds
   int64_t x_floats, sum_floats;  // of a token
+  int64_t shared_bytes;
 };
+
+template <DType Type>
+int64_t rows_a_round(const Product<Type>& p) {
+  return few_threads / (2 << p.chain_bits) * 8;
+}
+
+template <DType Type, int Tokens>
+FewTokens plan_few(const Product<Type>& p, int rounds, const Limits& limits) {
+  using Unit = ProductUnit<Type>;
+  constexpr auto size = static_cast<int64_t>(sizeof(float));
+  FewTokens few = {};
+  few.rounds = rounds;
+  few.rows = static_cast<int>(rounds * rows_a_round(p));
+  const int64_t parts = Tokens * few.rows * ((1 << p.chain_bits) + 1) * size;
+  constexpr int64_t block_floats = 36 + (Unit::minimum ? Unit::halves : 0);  // for 32 elements of a token
+  const int64_t room = std::min<int64_t>(limits.shared_bytes, 72 * 1024) - parts;
+  few.staged = 32 * std::min(ceil_div(p.k, 32), room / (Tokens * block_floats * size));
+  few.x_floats = few.staged / 32 * 36, few.sum_floats = few.staged / 32 * (block_floats - 36);
+  few.shared_bytes = Tokens * (few.x_floats + few.sum_floats) * size + parts;
+  return few;
+}
 
 // Between blocks of 32 floats are four unused ones: neighbouring units begin in different banks.
 GPU_FN int64_t padded(int64_t element) { return element + element / 32 * 4; }
@@ -153,8 +175,9 @@ GPU_FN void finish_few(const Product<Type>& p, const FewTokens& few, int64_t fir
   }
 }
 
+// A block's part: the tokens from `first_token` on.
 template <DType Type, int Tokens>
-GPU_KERNEL void few_tokens(Product<Type> p, FewTokens few) {
+GPU_FN void multiply_few(const Product<Type>& p, const FewTokens& few, int64_t first_token) {
   using Unit = ProductUnit<Type>;
   GPU_DYNAMIC_SHARED(float, x);
   const auto sums = x + Tokens * few.x_floats, parts = sums + Tokens * few.sum_floats;
@@ -165,7 +188,7 @@ GPU_KERNEL void few_tokens(Product<Type> p, FewTokens few) {
   const int chain = has_blocks(Type) ? in_team / 2 : in_team & (p.chains() - 1);
   const int half = has_blocks(Type) ? in_team % 2 : in_team >> p.chain_bits;
   const int teams = few_threads >> (p.chain_bits + 1);
-  const int64_t first_token = gpu::block_y() * Tokens, units = p.units();
+  const int64_t units = p.units();
 
   for (int round = 0; round < few.rounds; ++round) {
     const int group = round * teams + team;
@@ -199,6 +222,11 @@ GPU_KERNEL void few_tokens(Product<Type> p, FewTokens few) {
   }
   gpu::sync();
   finish_few<Type, Tokens>(p, few, first_token, parts);
+}
+
+template <DType Type, int Tokens>
+GPU_KERNEL void few_tokens(Product<Type> p, FewTokens few) {
+  multiply_few<Type, Tokens>(p, few, gpu::block_y() * Tokens);
 }
 
 }  // namespace consonant::GPU_BUILD

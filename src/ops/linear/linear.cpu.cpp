@@ -36,7 +36,7 @@ Product::Product(const Args& args) : weights(packed_shape(args.in[1].type, args.
 Cut::Cut(const Product& p) {
   constexpr int64_t block_bytes = 256 << 10, chunk_cost = 48 << 10, products_a_byte = 16;
   const int64_t row = std::max<int64_t>(1, p.x_is_int8 ? p.parts * p.weights.k : 4 * p.weights.k);
-  token_block = std::clamp<int64_t>(block_bytes / row / 12 * 12, 12, 144);
+  token_block = std::clamp<int64_t>(block_bytes / row / 12 * 12, 12, most_tokens);
   token_blocks = ceil_div(p.tokens, token_block);
   const int64_t products = 8 * p.weights.k * p.parts * std::min(p.tokens, token_block);
   const int64_t cost = std::max<int64_t>(1, p.weights.group_bytes + products / products_a_byte);

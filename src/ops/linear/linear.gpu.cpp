@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "ops/linear/few_tokens_gpu.hpp"
 #include "ops/linear/linear.hpp"
@@ -31,16 +30,6 @@ Refusal can_run(const Node& node, const Limits& limits) {
   return {};
 }
 
-// A matrix of many rows keeps a device busy with few chains, and a unit is worth a thread.
-int chain_bits(int64_t rows, int64_t k) {
-  const int most = rows <= 8192 ? 6 : rows <= 16384 ? 5 : 4;
-  return std::clamp(static_cast<int>(std::bit_width(static_cast<uint64_t>(k / 32))) - 1, 0, most);
-}
-
-bool aligned(const std::byte* data, int64_t bytes) {
-  return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) == 0;
-}
-
 template <DType Type>
 Product<Type> product_of(const Args& args) {
   const View &x = args.in[0], &w = args.in[1], &y = args.out[0];
@@ -49,14 +38,8 @@ Product<Type> product_of(const Args& args) {
   p.tokens = x.shape[0], p.rows = w.shape[0], p.k = x.shape[1];
   p.x = pointer<const float>(x), p.x_token = x.strides[0], p.x_element = x.strides[1];
   p.x_whole = p.x_element == 1 && p.k % 4 == 0 && p.x_token % 4 == 0 && aligned(x.data, 16);
-  p.w = pointer<const typename Product<Type>::Unit::Word>(w);
-  if constexpr (has_blocks(Type)) {
-    p.w_stride = packed_shape(Type, p.rows, p.k).group_bytes / 4;
-  } else {
-    p.w_stride = p.k;
-    p.w_whole = p.k % Product<Type>::Unit::size == 0 && aligned(w.data, 16);
-  }
-  p.chain_bits = chain_bits(p.rows, p.k);
+  set_weights(p, w);
+  p.chain_bits = chain_bits_of(p.rows, p.k);
   p.has_bias = attr.bias, p.has_residual = attr.residual;
   if (attr.bias) p.bias = pointer<const float>(args.in[2]), p.bias_stride = args.in[2].strides[0];
   if (attr.residual) {
@@ -70,23 +53,12 @@ Product<Type> product_of(const Args& args) {
 
 template <DType Type, int Tokens>
 void launch_few(Accelerator& device, const Product<Type>& p) {
-  using Unit = ProductUnit<Type>;
-  const Limits& limits = device.limits();
-  const int team_threads = 2 << p.chain_bits, teams = few_threads / team_threads;
   // Several rounds share the copy of x, as long as all processors have something to do.
-  const int64_t busy = ceil_div(p.rows, 8 * teams) / std::max(1, 3 * limits.processors);
-  FewTokens few = {};
-  few.rounds = static_cast<int>(std::clamp<int64_t>(busy, 1, 4 / Tokens));
-  few.rows = few.rounds * teams * 8;
-  constexpr auto size = static_cast<int64_t>(sizeof(float));
-  const int64_t parts = Tokens * few.rows * ((1 << p.chain_bits) + 1) * size;
-  constexpr int64_t block_floats = 36 + (Unit::minimum ? Unit::halves : 0);  // for 32 elements of a token
-  const int64_t room = std::min<int64_t>(limits.shared_bytes, 72 * 1024) - parts;
-  few.staged = 32 * std::min(ceil_div(p.k, 32), room / (Tokens * block_floats * size));
-  few.x_floats = few.staged / 32 * 36, few.sum_floats = few.staged / 32 * (block_floats - 36);
-  const int64_t shared = Tokens * (few.x_floats + few.sum_floats) * size + parts;
+  const int64_t busy = ceil_div(p.rows, rows_a_round(p)) / std::max(1, 3 * device.limits().processors);
+  const FewTokens few =
+      plan_few<Type, Tokens>(p, static_cast<int>(std::clamp<int64_t>(busy, 1, 4 / Tokens)), device.limits());
   gpu::launch_early<few_tokens<Type, Tokens>, few_threads>(
-      device, {ceil_div(p.rows, few.rows), ceil_div(p.tokens, Tokens)}, shared, p, few);
+      device, {ceil_div(p.rows, few.rows), ceil_div(p.tokens, Tokens)}, few.shared_bytes, p, few);
 }
 
 template <DType Type>

@@ -135,7 +135,8 @@ template <DType Type>
 struct TileActivations {
   Four four[2];
 
-  GPU_FN void load(const Product<Type>& p, int64_t first_token, const TileStep& step) {
+  template <class P>
+  GPU_FN void load(const P& p, int64_t first_token, const TileStep& step) {
     GPU_UNROLL
     for (int j = 0; j < 2; ++j)
       four[j] = p.activations(first_token + gpu::thread() / 8 + j * 32, element_of(p, step, gpu::thread() % 8));
@@ -192,13 +193,12 @@ GPU_FN void multiply(const TileBuffer& from, float (&chain)[4][4]) {
   }
 }
 
-template <DType Type>
-GPU_KERNEL void many_tokens(Product<Type> p, int64_t token_tiles) {
+// A block's tile. P is a Product<Type>, or has its own idea of where tokens lie.
+template <DType Type, class P>
+GPU_FN void multiply_tile(const P& p, int64_t first_token, int64_t first_row) {
   constexpr int tile = tile_side * tile_depth, line = tile_side * ProductUnit<Type>::halves;
   GPU_SHARED(float, tiles, 4 * tile);
   GPU_SHARED(float, lines, 6 * line);
-  const int64_t first_token = gpu::block() % token_tiles * tile_side,
-                first_row = gpu::block() / token_tiles * tile_side;
   const auto buffer = [&](int i) -> TileBuffer {
     const auto at = lines + i * 3 * line;
     return {tiles + i * 2 * tile, tiles + (i * 2 + 1) * tile, at, at + line, at + 2 * line};
@@ -241,6 +241,11 @@ GPU_KERNEL void many_tokens(Product<Type> p, int64_t token_tiles) {
   for (int t = 0; t < 4; ++t) GPU_UNROLL
   for (int r = 0; r < 4; ++r)
     p.finish(first_token + gpu::thread() / 16 * 4 + t, first_row + gpu::thread() % 16 * 4 + r, total[t][r]);
+}
+
+template <DType Type>
+GPU_KERNEL void many_tokens(Product<Type> p, int64_t token_tiles) {
+  multiply_tile<Type>(p, gpu::block() % token_tiles * tile_side, gpu::block() / token_tiles * tile_side);
 }
 
 }  // namespace consonant::GPU_BUILD

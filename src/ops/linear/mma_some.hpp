@@ -303,15 +303,14 @@ constexpr int exchange_stride = T::rows + 4;  // so that a warp's sums meet no b
 template <DType Type, class T>
 constexpr int split_memory = T::split*(SomeMemory<Type, T>::end + T::tokens * exchange_stride<T> * 4);
 
+// A block's tile, the rows from `first_row` on by the tokens from `first_token` on.
 template <DType Type, class T, class Outputs>
-GPU_KERNEL void some_tokens(Matrix<Type> w, Records x, int token_tiles, Outputs outputs) {
-  GPU_DYNAMIC_SHARED(uint8_t, shared);
+GPU_FN void multiply_some(const Matrix<Type>& w, const Records& x, int first_row, int first_token,
+                          const Outputs& outputs, gpu::Shared<uint8_t> shared) {
   using Memory = SomeMemory<Type, T>;
   constexpr int threads = T::threads * T::split, each = T::rows * T::tokens / threads;
   static_assert(each * threads == T::rows * T::tokens);
-  const SomeTile<Type, T> tile = {w, x, shared + T::team() * Memory::end,
-                                  static_cast<int>(gpu::block() / token_tiles) * T::rows,
-                                  static_cast<int>(gpu::block() % token_tiles) * T::tokens};
+  const SomeTile<Type, T> tile = {w, x, shared + T::team() * Memory::end, first_row, first_token};
   const auto exchange = gpu::cast<float>(shared + T::split * Memory::end);
   begin_slices(tile);
   float totals[each] = {};
@@ -347,6 +346,13 @@ GPU_KERNEL void some_tokens(Matrix<Type> w, Records x, int token_tiles, Outputs 
     const int row = tile.first_row + at % T::rows, token = tile.first_token + at / T::rows;
     if (row < w.rows && token < x.tokens) outputs.store(row, token, totals[i]);
   }
+}
+
+template <DType Type, class T, class Outputs>
+GPU_KERNEL void some_tokens(Matrix<Type> w, Records x, int token_tiles, Outputs outputs) {
+  GPU_DYNAMIC_SHARED(uint8_t, shared);
+  multiply_some<Type, T>(w, x, static_cast<int>(gpu::block() / token_tiles) * T::rows,
+                         static_cast<int>(gpu::block() % token_tiles) * T::tokens, outputs, shared);
 }
 
 }  // namespace consonant::GPU_BUILD::mma

@@ -6,9 +6,10 @@
 
 namespace consonant {
 
-// The numbers of a linear node's step, as its kernels pass them on: y = x w^T + bias + residual.
+// The numbers of a linear node's step, or of one expert's part of a linear_of node's, as kernels pass them on: y = x
+// w^T + bias + residual.
 struct Product {
-  PackedShape weights;                // [outputs, inputs]
+  PackedShape weights{};              // [outputs, inputs]
   const std::byte* packed = nullptr;  // the weights in rows8, or
   const std::byte* plain = nullptr;   // as in the file: then each group is packed into scratch when its turn comes
   const std::byte* x = nullptr;
@@ -22,6 +23,7 @@ struct Product {
   const float* residual = nullptr;
   int64_t residual_stride = 0;
 
+  Product() = default;
   explicit Product(const Args& args);
 };
 
@@ -32,6 +34,8 @@ struct Patch {
 
 // Tokens that share a pass over a group, and groups a chunk; see linear.cpu.cpp.
 struct Cut {
+  static constexpr int64_t most_tokens = 144;  // of a block
+
   int64_t token_block, group_block, token_blocks, group_blocks;
 
   explicit Cut(const Product& p);

@@ -13,6 +13,9 @@
 //
 // All of it by gpu::fma and gpu::add, so that no compiler rounds otherwise. The number of chains follows from the
 // matrix alone: a token's result doesn't depend on the batch.
+#include <algorithm>
+#include <bit>
+
 #include "ops/gpu_rows.hpp"
 #include "ops/packed_gpu.hpp"
 
@@ -92,6 +95,25 @@ struct Product {
     y[token * y_token + row * y_row] = sum;
   }
 };
+
+// A matrix of many rows keeps a device busy with few chains, and a unit is worth a thread.
+inline int chain_bits_of(int64_t rows, int64_t k) {
+  const int most = rows <= 8192 ? 6 : rows <= 16384 ? 5 : 4;
+  return std::clamp(static_cast<int>(std::bit_width(static_cast<uint64_t>(k / 32))) - 1, 0, most);
+}
+
+inline bool aligned(const std::byte* data, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) == 0;
+}
+
+// Where the weights of p.rows by p.k lie: a matrix, or the first of a stack.
+template <DType Type>
+void set_weights(Product<Type>& p, const View& w) {
+  using Unit = ProductUnit<Type>;
+  p.w = pointer<const typename Unit::Word>(w);
+  p.w_stride = has_blocks(Type) ? packed_shape(Type, p.rows, p.k).group_bytes / 4 : p.k;
+  p.w_whole = !has_blocks(Type) && p.k % Unit::size == 0 && aligned(w.data, 16);
+}
 
 // The sum of a unit's x (or of the half's, where the type has halves), for types with a minimum: eight neighbouring
 // lanes hold the unit's dwords.

@@ -18,6 +18,8 @@ std::vector<OpCase> cases_to(DType type) {
   for (int64_t n : {32, 64, 288, 1536}) add(5, n, 1);
   for (int64_t tokens : {0, 1, 1025}) add(tokens, 64, 1);
   add(1, 65568, 1);
+  cases.push_back({fmt::format("{}, [5, 3, 96]", name(type)),
+                   [=](CaseBuilder& b) { return quantize(b.values("x", per_token(5, 3, 96)), type); }});
   for (float spread : {1e-40f, 1e-30f, 1e30f}) add(3, 96, spread);
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const std::vector<float>& numbers :

@@ -95,7 +95,8 @@ constexpr int64_t chunk_elements = 16384;
 
 Refusal can_run(const Node& node) {
   const Tensor& x = node.inputs[0];
-  if (x.node->outputs[static_cast<size_t>(x.output)].strides[1] != 1) return {"the rows of x aren't contiguous"};
+  const auto last = static_cast<size_t>(x.shape().rank() - 1);
+  if (x.node->outputs[static_cast<size_t>(x.output)].strides[last] != 1) return {"the rows of x aren't contiguous"};
   return {};
 }
 
@@ -105,7 +106,7 @@ void run(const Args& args, int64_t chunk, std::byte*) {
   const View &x = args.in[0], &y = args.out[0];
   const RowChunks chunks(y, chunk_elements);
   for (int64_t r = chunks.first(chunk); r < chunks.last(chunk); ++r) {
-    std::byte* row = y.data + r * ActivationRow::bytes(y.strides[0], activation_parts(y.type));
+    std::byte* row = y.data + ActivationRow::bytes(y.row_offset(r), activation_parts(y.type));
     if (y.type == DType::q16_x)
       HWY_DYNAMIC_DISPATCH(quantize_16)(x.row<float>(r), x.last(), row);
     else

@@ -42,7 +42,7 @@ void run(const Args& args, int64_t, std::byte*) {
   const int64_t k = x.last();
   const int parts = activation_parts(y.type);
   for (int64_t r = 0; r < x.rows(); ++r) {
-    std::byte* row = y.data + r * ActivationRow::bytes(y.strides[0], parts);
+    std::byte* row = y.data + ActivationRow::bytes(y.row_offset(r), parts);
     auto* q = reinterpret_cast<int8_t*>(row);
     auto *scale = reinterpret_cast<float*>(row + parts * k), *sum = scale + k / 32;
     for (int64_t b = 0; b < k / 32; ++b)
@@ -53,7 +53,8 @@ void run(const Args& args, int64_t, std::byte*) {
 
 Refusal can_run(const Node& node) {
   const Tensor& x = node.inputs[0];
-  if (x.node->outputs[static_cast<size_t>(x.output)].strides[1] != 1) return {"the rows of x aren't contiguous"};
+  const auto last = static_cast<size_t>(x.shape().rank() - 1);
+  if (x.node->outputs[static_cast<size_t>(x.output)].strides[last] != 1) return {"the rows of x aren't contiguous"};
   return {};
 }
 

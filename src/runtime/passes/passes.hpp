@@ -29,12 +29,15 @@ std::vector<Tensor> fuse_epilogue(const std::vector<Tensor>& outputs);
 // gated(linear(x, w0), linear(x, w1)) -> linear_gated. For accelerators.
 std::vector<Tensor> fuse_linear_sets(const std::vector<Tensor>& outputs);
 
+// gated(linear_of(ids, x, gate), linear_of(ids, x, up)) -> linear_of_gated. For accelerators, where launches count.
+std::vector<Tensor> fuse_experts(const std::vector<Tensor>& outputs);
+
 // attend(rope(rms_norm(q)), kv_append(rope(rms_norm(k)), v)), each norm optional -> the same of rope_append(q, k, v).
 // Bit-equal to the plain nodes on accelerators, where launches count.
 std::vector<Tensor> fuse_heads(const std::vector<Tensor>& outputs);
 
-// linear(x, w) with a quantised w -> linear(quantize(x), w): activations in 8 bits, in 16 where weights have 4 or
-// fewer. What
+// linear(x, w) with a quantised w -> linear(quantize(x), w), and linear_of alike: activations in 8 bits, in 16 where
+// weights have 4 or fewer. What
 // --precision auto means on the CPU.
 std::vector<Tensor> quantize_activations(const std::vector<Tensor>& outputs);
 

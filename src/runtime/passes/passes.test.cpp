@@ -64,6 +64,21 @@ TEST(QuantizeActivations, IsDoneOnceForAllProductsOfAValueThatWantItsType) {
   EXPECT_EQ(a.node->inputs[0], x) << "the graph itself stays";
 }
 
+// The experts' products of a value share it too, and so do those of a value that each slot has its own of.
+TEST(QuantizeActivations, TakesTheProductsOfExperts) {
+  TestGraph g;
+  const Tensor x = g.embed(), ids = top_k(x, 2).second;
+  const Tensor w = g.weight_of("w", DType::q4_k, {4, 256, 64 * 4}), up = g.weight_of("up", DType::q8_0, {4, 256, 64});
+  const Tensor h = linear_of(ids, x, up), same = linear_of(ids, x, g.weight_of("gate", DType::q8_0, {4, 256, 64}));
+  const auto small = quantize_activations({linear_of(ids, h, w), same});
+  const Node& last = *small[0].node;
+  ASSERT_TRUE(is(last, Op::linear_of));
+  EXPECT_EQ(last.inputs[1].type(), DType::q16_x);
+  EXPECT_EQ(last.inputs[1].shape().rank(), 3);
+  EXPECT_EQ(nodes_of(small, Op::quantize).size(), 2u);
+  EXPECT_EQ(small[1].node->inputs[1].type(), DType::q8_x);
+}
+
 // Logits decide, so their activations keep 16 bits whatever the weights.
 TEST(QuantizeActivations, KeepsSixteenBitsForTheRowsThatAreWanted) {
   TestGraph g;

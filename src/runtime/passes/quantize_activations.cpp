@@ -14,9 +14,9 @@ namespace {
 // Weights of up to 4 bits leave their products room: sums of many fit 16 bits. That pays for activations in 16 bits, so
 // that a model in 4 bits errs by its weights alone. With wider weights 8 bits keep prefill at twice the speed of
 // float32.
-DType activation_type(const Node& linear) {
-  if (linear.inputs[0].shape().axis() == Axis::wanted) return DType::q16_x;
-  switch (linear.inputs[1].type()) {
+DType activation_type(const Tensor& x, const Tensor& w) {
+  if (x.shape().axis() == Axis::wanted) return DType::q16_x;
+  switch (w.type()) {
     case DType::q4_0:
     case DType::q4_1:
     case DType::q4_k:
@@ -35,14 +35,16 @@ DType activation_type(const Node& linear) {
 
 std::vector<Tensor> quantize_activations(const std::vector<Tensor>& outputs) {
   return merge_equal(rewrite(outputs, [](const std::shared_ptr<Node>& node, const Node&) -> std::vector<Tensor> {
-    if (!is(*node, Op::linear) || !is_quantized(node->inputs[1].type()) || node->inputs[0].type() != DType::f32)
-      return {};
-    const DType type = activation_type(*node);
-    Tensor x = quantize(node->inputs[0], type, node->location);
-    x.node->name = fmt::format("{}/quantize({})", node->inputs[0].name(), name(type));
+    if (!is(*node, Op::linear) && !is(*node, Op::linear_of)) return {};
+    const size_t at = is(*node, Op::linear) ? 0 : 1;  // x, then w
+    const Tensor &plain = node->inputs[at], &w = node->inputs[at + 1];
+    if (!is_quantized(w.type()) || plain.type() != DType::f32) return {};
+    const DType type = activation_type(plain, w);
+    Tensor x = quantize(plain, type, node->location);
+    x.node->name = fmt::format("{}/quantize({})", plain.name(), name(type));
     x.node->key = name(type);
     auto with_small_x = std::make_shared<Node>(*node);
-    with_small_x->inputs[0] = x;
+    with_small_x->inputs[at] = x;
     return {{with_small_x, 0}};
   }));
 }

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Experts' products on CUDA's tensor cores, in two forms that give a pair of token and slot the same bits
+// (ops/linear/mma_some.hpp has those of mma_few.hpp):
+//   few pairs    one launch: a block has some tiles of the expert of one pair, or of its two that are gated. Bound by
+//                reading the chosen experts, each as often as it was chosen
+//   many pairs   pairs are sorted by expert, their records made in that order, and tiles of 64 rows by 8, 16 or 32
+//                pairs of one expert multiplied. Bound by reading all experts once while groups are small, and by the
+//                tensor cores from some dozen pairs a group on
+// No launch depends on who was chosen.
+#include <algorithm>
+
+#include "ops/gated/gated.hpp"
+#include "ops/linear/mma_launch.hpp"
+#include "ops/linear_of/experts_forms.hpp"
+#include "ops/linear_of/groups_gpu.hpp"
+#include "ops/linear_of/linear_of.hpp"
+
+namespace consonant::GPU_BUILD {
+GpuKernel gated_gpu();
+}
+
+namespace consonant::GPU_BUILD::mma {
+
+// The sizes of a node's step, and where pairs find what is theirs.
+struct Experts {
+  Rows<const int32_t> ids;
+  int64_t experts, expert_bytes;  // from one expert's weights to the next
+  bool own;                       // each slot has an x of its own
+
+  GPU_FN int64_t pairs() const { return ids.rows * ids.cols; }
+  GPU_FN int64_t x_row(int64_t pair) const { return own ? pair : pair / ids.cols; }
+  GPU_FN int64_t expert(int64_t pair) const { return ids.row(pair / ids.cols)[pair % ids.cols]; }
+};
+
+template <DType Type>
+Matrix<Type> first_expert(const View& w) {
+  const int64_t rows = w.shape[1], columns = w.shape[2];
+  const int64_t stride = is_quantized(Type) ? packed_shape(Type, rows, columns).group_bytes : columns * 2;
+  return {pointer<const uint8_t>(w), stride, static_cast<int>(rows), static_cast<int>(columns)};
+}
+
+template <DType Type>
+Experts experts_in(const Args& args) {
+  const View &x = args.in[1], &w = args.in[2];
+  const int64_t bytes =
+      is_quantized(Type) ? packed_shape(Type, w.shape[1], w.shape[2]).matrix_bytes() : w.shape[1] * w.shape[2] * 2;
+  return {rows_of<const int32_t>(args.in[0]), w.shape[0], bytes, x.shape.rank() == 3};
+}
+
+inline NormedInputs inputs_of_pairs(const View& x) {
+  NormedInputs inputs = normed_inputs(FewProducts{.x = &x});
+  inputs.plain.aligned = inputs.plain.aligned && (x.shape.rank() == 2 || x.strides[1] % 4 == 0);
+  return inputs;
+}
+
+// ---- few pairs
+
+constexpr int expert_warps = 8;
+
+// Warps that share a tile of so many units: a power of two.
+constexpr int expert_team(int64_t units) { return units >= 8 ? 8 : units >= 4 ? 4 : units >= 2 ? 2 : 1; }
+
+template <DType Type, int Together>
+constexpr int64_t expert_memory(int64_t units) {
+  return FewMemory<Type, Together, expert_warps>(1, units, expert_warps / expert_team(units)).end;
+}
+
+template <DType Type, int Together>
+GPU_KERNEL void expert_products(Matrices<Type> w, FewShape s, NormedInputs inputs, ProductOutputs outputs,
+                                Experts experts) {
+  GPU_DYNAMIC_SHARED(uint8_t, shared);
+  gpu::wait_for_inputs();  // before that nobody knows whose weights to ask for
+  const int64_t pair = gpu::block_y(), at = experts.expert(pair) * experts.expert_bytes;
+  GPU_UNROLL
+  for (int i = 0; i < 3; ++i) w.all[i].data = w.all[i].data + at;
+  inputs.plain.x.data = inputs.plain.x.row(experts.x_row(pair));
+  outputs.y[0].data = outputs.y[0].row(pair);
+  multiply_few<Type, Together, expert_warps>(w, s, inputs, outputs, static_cast<int>(gpu::block()),
+                                             static_cast<int>(gpu::blocks()), shared);
+}
+
+template <DType Type, int Together>
+void launch_few_pairs(const Args& args, const Experts& experts, Accelerator& device) {
+  const View& w = args.in[2];
+  const int64_t units = units_of(w.shape[2]), tiles = ceil_div(w.shape[1], 16),
+                teams = expert_warps / expert_team(units);
+  Matrices<Type> matrices = {};
+  for (size_t i = 0; i < 3; ++i) {
+    matrices.all[i] = first_expert<Type>(args.in[Together == 2 && i == 1 ? 3 : 2]);
+    matrices.first[i] = i == 0 ? 0 : static_cast<int>(tiles);
+  }
+  ProductOutputs outputs = {};
+  outputs.activation = args.attr<LinearOfAttr>().activation;
+  for (Rows<float>& y : outputs.y) y = rows_of<float>(args.out[0]);
+  const FewShape shape = {1, static_cast<int>(units), static_cast<int>(tiles), expert_team(units),
+                          static_cast<int>(teams)};
+  gpu::launch_early<expert_products<Type, Together>, expert_warps * 32>(
+      device, {ceil_div(tiles, teams), args.in[0].shape.count()}, expert_memory<Type, Together>(units), matrices, shape,
+      inputs_of_pairs(args.in[1]), outputs, experts);
+}
+
+// ---- many pairs
+
+// Records of the pairs in their sorted order.
+template <DType Type>
+GPU_KERNEL void make_pair_records(PlainInputs inputs, Experts experts, gpu::Ptr<const int32_t> order, Records to) {
+  gpu::wait_for_inputs();
+  const int64_t i = gpu::block() * record_warps + gpu::warp();
+  if (i >= int64_t{to.tokens} * to.units) return;  // a whole warp
+  const int place = static_cast<int>(i / to.units), unit = static_cast<int>(i % to.units);
+  const int row = static_cast<int>(experts.x_row(order[place]));
+  const float undo = make_record<Type>(inputs, row, unit, to.data + i * record_bytes<Type>);
+  if (gpu::lane() == 0) to.undo[int64_t{unit} * to.tokens + place] = undo;
+}
+
+// Writes what belongs to a tile: pairs behind its last are another expert's.
+struct PairOutputs {
+  Rows<float> y;
+  gpu::Ptr<const int32_t> order;
+  int end;
+
+  GPU_FN void store(int row, int place, float sum) const {
+    if (place < end) y.row(order[place])[row] = sum;
+  }
+};
+
+template <DType Type, class T>
+GPU_KERNEL void grouped_products(Matrix<Type> w, Records x, Experts experts, gpu::Ptr<const int32_t> tiles,
+                                 int tile_count, PairOutputs outputs) {
+  GPU_DYNAMIC_SHARED(uint8_t, shared);
+  gpu::wait_for_inputs();
+  const auto tile = tiles + gpu::block() % tile_count * 4;
+  const int expert = tile[0], first = tile[1], count = tile[2];
+  if (count == 0) return;
+  w.data = w.data + expert * experts.expert_bytes;
+  outputs.end = first + count;
+  multiply_some<Type, T>(w, x, static_cast<int>(gpu::block() / tile_count) * T::rows, first, outputs, shared);
+}
+
+inline int tile_pairs(int64_t pairs, int64_t experts) {
+  const int64_t mean = pairs / std::max<int64_t>(experts, 1);
+  return mean >= 14 ? 32 : mean >= 6 ? 16 : 8;
+}
+
+// Where a step's values lie in scratch memory.
+template <DType Type>
+struct PairScratch {
+  int64_t records, undo, products, product_bytes, end;
+
+  PairScratch(int64_t pairs, int64_t experts, int64_t rows, int64_t columns, bool gated) {
+    const int64_t units = units_of(columns);
+    records = round_up(group_bytes(pairs, experts, 8), 256);  // the smallest tiles are the most
+    undo = records + round_up(pairs * units * record_bytes<Type>, 256);
+    products = undo + round_up(pairs * units * 4, 256);
+    product_bytes = round_up(pairs * rows * 4, 256);
+    end = products + (gated ? 2 * product_bytes : 0);
+  }
+};
+
+template <DType Type, int Tokens>
+void launch_grouped(const View& w, const View& y, const Records& records, const Experts& experts,
+                    const PairGroups& groups, Accelerator& device) {
+  using T = Small<Type, Tokens>;
+  const Matrix<Type> matrix = first_expert<Type>(w);
+  const gpu::Ptr<const int32_t> tiles = groups.tiles;
+  gpu::launch_early<grouped_products<Type, T>, T::threads * T::split>(
+      device, {ceil_div(matrix.rows, T::rows) * groups.tile_count}, split_memory<Type, T>, matrix, records, experts,
+      tiles, static_cast<int>(groups.tile_count), PairOutputs{rows_of<float>(y), groups.order, 0});
+}
+
+template <DType Type>
+void launch_many_pairs(const Args& args, const Experts& experts, Accelerator& device, std::byte* scratch) {
+  const View &ids = args.in[0], &x = args.in[1], &w = args.in[2];
+  const LinearOfAttr& attr = args.attr<LinearOfAttr>();
+  const int64_t pairs = ids.shape.count(), units = units_of(w.shape[2]);
+  const PairScratch<Type> at(pairs, experts.experts, w.shape[1], w.shape[2], attr.gated);
+  // Larger tiles where a block has the memory.
+  int tokens = tile_pairs(pairs, experts.experts);
+  if (tokens == 32 && split_memory < Type, Small < Type, 32 >>> device.limits().shared_bytes) tokens = 16;
+  if (tokens == 16 && split_memory < Type, Small < Type, 16 >>> device.limits().shared_bytes) tokens = 8;
+  const PairGroups groups = groups_of(ids, experts.experts, tokens, scratch);
+  launch_groups(device, groups);
+  const gpu::Ptr<const int32_t> order = groups.order;
+  const Records records{gpu::pointer<uint8_t>(scratch + at.records, pairs * units * record_bytes<Type>),
+                        gpu::pointer<float>(scratch + at.undo, pairs * units * 4), static_cast<int>(pairs),
+                        static_cast<int>(units)};
+  gpu::launch_early<make_pair_records<Type>, record_warps * 32>(device, {ceil_div(pairs * units, record_warps)}, 0,
+                                                                inputs_of_pairs(x).plain, experts, order, records);
+  View products[2] = {args.out[0], args.out[0]};
+  for (size_t i = 0; i < (attr.gated ? 2 : 1); ++i) {
+    View& y = products[i];
+    if (attr.gated) {
+      y.data = scratch + at.products + static_cast<int64_t>(i) * at.product_bytes;
+      y.strides = dense(DType::f32, y.shape).strides;
+    }
+    const View& matrix = args.in[2 + i];
+    if (tokens == 32)
+      launch_grouped<Type, 32>(matrix, y, records, experts, groups, device);
+    else if (tokens == 16)
+      launch_grouped<Type, 16>(matrix, y, records, experts, groups, device);
+    else
+      launch_grouped<Type, 8>(matrix, y, records, experts, groups, device);
+  }
+  if (!attr.gated) return;
+  Node node;
+  node.op = id(Op::gated), node.attributes = GatedAttr{attr.activation};
+  gated_gpu().launch({&node, products, args.out}, device, nullptr);
+}
+
+// ---- a type's
+
+template <DType Type>
+void launch_experts(const Args& args, Accelerator& device, std::byte* scratch) {
+  if (args.out[0].shape.count() == 0) return;
+  const Experts experts = experts_in<Type>(args);
+  const int64_t pairs = args.in[0].shape.count();
+  // Up to here most of what was chosen was chosen by one token alone.
+  const bool few = pairs <= std::min<int64_t>(experts.experts, 65535) || args.in[0].shape[0] == 1;
+  if (!few)
+    launch_many_pairs<Type>(args, experts, device, scratch);
+  else if (args.attr<LinearOfAttr>().gated)
+    launch_few_pairs<Type, 2>(args, experts, device);
+  else
+    launch_few_pairs<Type, 1>(args, experts, device);
+}
+
+template <DType Type>
+int64_t experts_memory(int64_t columns) {
+  return std::max<int64_t>(expert_memory<Type, 2>(units_of(columns)), split_memory<Type, Small<Type, 8>>);
+}
+
+template <DType Type>
+int64_t experts_scratch(int64_t pairs, int64_t experts, int64_t rows, int64_t columns, bool gated) {
+  return PairScratch<Type>(pairs, experts, rows, columns, gated).end;
+}
+
+#define EXPERTS(type)                                                  \
+  ExpertForms experts_##type() {                                       \
+    constexpr DType t = DType::type;                                   \
+    return {experts_memory<t>, experts_scratch<t>, launch_experts<t>}; \
+  }
+
+}  // namespace consonant::GPU_BUILD::mma
