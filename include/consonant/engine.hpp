@@ -148,6 +148,12 @@ class Session {
   // The positions held in the cache.
   virtual int64_t length() const = 0;
   virtual void reset() = 0;
+
+  // What the sequence holds, to a file and back, so that it goes on without reading its tokens again. With the same
+  // device and options it goes on bit by bit as it would have. Bad input, and nothing is changed, for a file that is
+  // damaged or of another model or type of cache.
+  virtual void save(const std::string& path) = 0;
+  virtual void restore(const std::string& path) = 0;
 };
 
 // Measures for `bench`.
@@ -155,7 +161,7 @@ struct BenchResult {
   int threads = 0;
   int64_t prompt = 0, generated = 0, depth = 0, batch = 1;
   std::vector<double> prefill_tokens_per_s, decode_tokens_per_s, time_to_first_token_ms;  // one a repetition
-  int64_t decode_bytes_per_token = 0;  // weights and cache that a token's step reads
+  int64_t decode_bytes_per_token = 0;  // weights, cache and states that a token's step reads, states written too
   // Of an accelerator, a decoded token each: kernels and captured steps launched, and waits.
   double launches_per_token = 0, waits_per_token = 0;
   // Of an accelerator, if asked for: what a decoded token's kernels take, each kind alone, those of the most time

@@ -62,6 +62,8 @@ class FakeSession : public Session {
   void cancel() noexcept override { cancelled_ = true; }
   int64_t length() const override { return 0; }
   void reset() override {}
+  void save(const std::string&) override { bad_usage("a fake session can't be saved"); }
+  void restore(const std::string&) override { bad_usage("a fake session can't be restored"); }
 
  private:
   StopReason run(Generation& g, int64_t prompt, const GenerateOptions& options, const OnText& on_text) {

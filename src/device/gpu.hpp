@@ -60,6 +60,7 @@ std::unique_ptr<Accelerator> open_device(int index);
 
 GPU_FN float exp(float x) { return ::expf(x); }
 GPU_FN float log(float x) { return ::logf(x); }
+GPU_FN float log1p(float x) { return ::log1pf(x); }
 GPU_FN float log10(float x) { return ::log10f(x); }
 GPU_FN float sqrt(float x) { return ::sqrtf(x); }
 GPU_FN float tanh(float x) { return ::tanhf(x); }

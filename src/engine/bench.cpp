@@ -159,7 +159,7 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
     sequences.read(texts(std::max<int64_t>(longest - 1, 1), 1));
     result.kernels = time_kernels(runner, [&] { sequences.step(texts(1, 2)); });
   }
-  result.decode_bytes_per_token = engine.info().weight_bytes / options.batch +
+  result.decode_bytes_per_token = engine.info().weight_bytes / options.batch + 2 * runner.slot_bytes() +
                                   (options.depth + options.generate / 2) * runner.kv_bytes_per_position();
   if (Accelerator* device = runner.device().accelerator.get()) result.bandwidth = copy_bandwidth(*device);
   return result;

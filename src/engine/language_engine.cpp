@@ -11,6 +11,7 @@
 #include "engine/auto_device.hpp"
 #include "engine/model_setup.hpp"
 #include "engine/render.hpp"
+#include "engine/sequence_file.hpp"
 #include "engine/session.hpp"
 #include "formats/sha256.hpp"
 #include "text/chat_template.hpp"
@@ -50,7 +51,9 @@ int64_t context_that_fits(RunnerOptions options, const LanguageModel& model, con
   Accelerator* const accelerator = options.device.accelerator.get();
   if (!accelerator) return model.context;
   const int64_t page = std::max<int64_t>(CacheLayout{CacheRole::self, model.kv, options.kv, kv_page, 1}.bytes(), 1);
-  const int64_t free = accelerator->free_bytes() / 10 * 9 - WeightStore::bytes_needed(sources, options.device.kind);
+  const int64_t slots = SlotLayout{model.mamba, options.sequences}.bytes();
+  const int64_t free =
+      accelerator->free_bytes() / 10 * 9 - WeightStore::bytes_needed(sources, options.device.kind) - slots;
   const auto holds = [&](int64_t bytes) {
     return std::clamp<int64_t>(bytes / page, 1, ceil_div(model.context, kv_page)) * kv_page;
   };
@@ -83,8 +86,11 @@ void check_memory(const ModelFile& file, const EngineOptions& options, const Lan
       options.context > 0 ? "try a smaller --context" : "try a smaller model or a more compact quantisation";
   // A cache that can't be is refused before anything is planned with it.
   const CacheLayout cache{CacheRole::self, model.kv, counted.kv, counted.context, counted.sequences};
-  check_memory(file, runner.device, checked_add(WeightStore::bytes_needed(sources, runner.device.kind), cache.bytes()),
-               advice);
+  const SlotLayout slots{model.mamba, counted.sequences};
+  check_memory(
+      file, runner.device,
+      checked_add(WeightStore::bytes_needed(sources, runner.device.kind), checked_add(cache.bytes(), slots.bytes())),
+      advice);
   check_memory(file, runner.device, Runner::needs(model, sources, counted).bytes(), advice);
 }
 
@@ -99,6 +105,8 @@ std::unique_ptr<Runner> LanguageEngine::make_runner(int threads, int sequences) 
   check_memory(file_, options_, *model_, sources, runner);
   return std::make_unique<Runner>(*model_, sources, runner);
 }
+
+std::string LanguageEngine::fingerprint() const { return consonant::fingerprint(file_, options_.override_kv); }
 
 std::string LanguageEngine::sha256() const {
   std::vector<std::filesystem::path> files = file_.files;

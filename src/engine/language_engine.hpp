@@ -31,6 +31,7 @@ class LanguageEngine final : public Engine, public std::enable_shared_from_this<
   Runner& runner() { return *runner_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const EngineOptions& options() const { return options_; }
+  std::string fingerprint() const;  // see sequence_file.hpp
   const Target& target() const { return target_; }
   // A second runner over the same file, with another number of threads or sequences.
   std::unique_ptr<Runner> make_runner(int threads, int sequences = 1) const;

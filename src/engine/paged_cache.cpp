@@ -140,6 +140,19 @@ void PagedCache::copy_page(int32_t from, int32_t to) {
   }
 }
 
+std::vector<std::span<std::byte>> PagedCache::parts(int sequence) const {
+  std::vector<std::span<std::byte>> parts;
+  const auto add = [&](const Buffer& buffer, int32_t page, int64_t bytes) {
+    parts.emplace_back(buffer.data() + page * bytes, static_cast<size_t>(bytes));
+  };
+  for (const int32_t page : at(sequence).pages)
+    for (size_t i = 0; i < layout_.layers.size(); ++i) {
+      add(keys_[i], page, kv_page_bytes(layout_.type, layout_.layers[i].heads, layout_.layers[i].key_dim));
+      add(values_[i], page, kv_page_bytes(layout_.type, layout_.layers[i].heads, layout_.layers[i].value_dim));
+    }
+  return parts;
+}
+
 View PagedCache::view(const StateAttr& state) const {
   const auto layer = static_cast<size_t>(state.layer);
   View view = layout_.view(state);

@@ -56,6 +56,9 @@ class PagedCache {
   int64_t pages_per_sequence() const { return pages_per_sequence_; }
   int sequences() const { return static_cast<int>(sequences_.size()); }
 
+  // A sequence's memory on the device: of each of its pages, keys and values of each layer.
+  std::vector<std::span<std::byte>> parts(int sequence) const;
+
   // Where a device finds a layer's keys or values.
   View view(const StateAttr& state) const;
 

@@ -26,11 +26,13 @@ Runner::Runner(const LanguageModel& model, const std::vector<WeightSource>& weig
       context_(context_of(model, options)),
       pool_(std::make_unique<ThreadPool>(options.threads)),
       weights_(weights, options.device, *pool_),
-      cache_(layout_of(model, options), options.device.accelerator.get()) {
+      cache_(layout_of(model, options), options.device.accelerator.get()),
+      slots_({model.mamba, options.sequences}, options.device.accelerator.get()) {
   // What the device can't run at the largest sizes that a run may reach, it refuses before anything begins.
   if (Accelerator* accelerator = options_.device.accelerator.get()) {
     plan_for({most_tokens, most_tokens, cache_.pages_per_sequence()});
-    arena_ = std::make_shared<Buffer>(setting().largest_arena(&cache_), accelerator);
+    const States held = states();
+    arena_ = std::make_shared<Buffer>(setting().largest_arena(&held), accelerator);
   }
 }
 
@@ -43,22 +45,25 @@ int64_t Runner::Needs::bytes() const { return checked_add(checked_add(weights, c
 Runner::Needs Runner::needs(const LanguageModel& model, const std::vector<WeightSource>& weights,
                             const RunnerOptions& options) {
   const CacheLayout cache = layout_of(model, options);
+  const SlotLayout slots{model.mamba, options.sequences};
   const WeightStore planned = WeightStore::planned(weights, options.device.kind);
-  return {planned.bytes(), cache.bytes(), Setting{model, options, cache, planned}.largest_arena(nullptr)};
+  return {planned.bytes(), checked_add(cache.bytes(), slots.bytes()),
+          Setting{model, options, cache, slots, planned}.largest_arena(nullptr)};
 }
 
 Plan Runner::plan_unloaded(const LanguageModel& model, const std::vector<WeightSource>& weights,
                            const RunnerOptions& options) {
   const CacheLayout cache = layout_of(model, options);
+  const SlotLayout slots{model.mamba, options.sequences};
   const WeightStore planned = WeightStore::planned(weights, options.device.kind);
-  const Setting setting{model, options, cache, planned};
+  const Setting setting{model, options, cache, slots, planned};
   const int64_t pages = cache.pages_per_sequence();
   if (options.device.accelerator) setting.plan({most_tokens, most_tokens, pages}, nullptr, {});
   return setting.plan({1, 1, pages, setting.draws_on_device() ? DrawInputs::least_slots : 0}, nullptr, {});
 }
 
 // Of the steps that a generation is made of, each of whose pieces wants one row.
-int64_t Runner::Setting::largest_arena(const PagedCache* states) const {
+int64_t Runner::Setting::largest_arena(const States* states) const {
   int64_t most = 0;
   const int64_t wanted = bucket(options.sequences), pages = cache.pages_per_sequence();
   const auto count = [&](const Capacity& capacity) { most = std::max(most, plan(capacity, states, {}).arena_bytes); };
@@ -83,6 +88,8 @@ std::vector<Tensor> Runner::Setting::build(const Capacity& capacity) const {
   s.wanted = input("wanted", DType::i32, Shape({capacity.wanted}, Axis::wanted));
   s.mask = {s.pos, s.seq, s.pages, 0};
   s.kv = cache.states();
+  s.slots = {s.pos, s.seq, input("slots", DType::i32, {options.sequences})};
+  s.mamba = slots.states();
   const Tensor logits = model.logits(s);
   std::vector<Tensor> outputs = {logits};
   if (capacity.slots > 0) {  // the logits stay, to say what is wrong with them if nothing can be drawn
@@ -92,17 +99,31 @@ std::vector<Tensor> Runner::Setting::build(const Capacity& capacity) const {
   for (const KvState& kv : s.kv)
     for (const Tensor& last : {kv.keys, kv.values})
       if (last) outputs.push_back(last);
+  for (const MambaState& m : s.mamba) outputs.insert(outputs.end(), {m.conv, m.ssm});
   return outputs;
 }
 
-Plan Runner::Setting::plan(const Capacity& capacity, const PagedCache* states,
-                           const std::vector<std::string>& taps) const {
+namespace {
+
+bool is_slot(const StateAttr& state) { return state.kind == StateKind::conv || state.kind == StateKind::ssm; }
+
+}  // namespace
+
+View Runner::States::view(const StateAttr& state) const {
+  return is_slot(state) ? slots.view(state) : cache.view(state);
+}
+
+View Runner::Setting::view(const StateAttr& state) const {
+  return is_slot(state) ? slots.view(state) : cache.view(state);
+}
+
+Plan Runner::Setting::plan(const Capacity& capacity, const States* states, const std::vector<std::string>& taps) const {
   PlanOptions plan;
   plan.device = options.device;
   plan.small_activations = options.small_activations;
   plan.taps = taps;
   plan.weights = &weights;
-  plan.states = [&](const StateAttr& state) { return states ? states->view(state) : cache.view(state); };
+  plan.states = [&](const StateAttr& state) { return states ? states->view(state) : view(state); };
   return make_plan(build(capacity), plan);
 }
 
@@ -119,6 +140,11 @@ Runner::Capacity Runner::capacity_for(int64_t tokens, int64_t wanted, int64_t pa
   return {bucket(tokens), bucket(wanted), options_.device.accelerator ? std::min(held, all) : all};
 }
 
+Plan Runner::plan_for(const Capacity& capacity) const {
+  const States held = states();
+  return setting().plan(capacity, &held, watched_);
+}
+
 Program& Runner::program(const Capacity& capacity) {
   auto& program = programs_[capacity];
   if (!program) program = std::make_unique<Program>(plan_for(capacity), arena_);
@@ -132,6 +158,37 @@ std::vector<Plan::Tap> Runner::all_taps() {
   std::vector<Plan::Tap> taps = plan_for(capacity_for(1, 1, 1)).taps;
   watched_ = watched;
   return taps;
+}
+
+int Runner::fork(int sequence) {
+  const int copy = cache_.fork(sequence);
+  slots_.copy(sequence, copy);
+  return copy;
+}
+
+std::vector<std::span<std::byte>> Runner::parts(int sequence) const {
+  std::vector<std::span<std::byte>> parts = cache_.parts(sequence);
+  const auto slots = slots_.parts(sequence);
+  parts.insert(parts.end(), slots.begin(), slots.end());
+  return parts;
+}
+
+int64_t Runner::parts_bytes(int64_t length) const {
+  const CacheLayout& cache = cache_.layout();
+  return checked_add(checked_mul(ceil_div(length, kv_page) * kv_page, cache.bytes_per_position()), slot_bytes());
+}
+
+int64_t Runner::keepable(int sequence, int64_t length) const {
+  return model_.mamba.empty() || length >= this->length(sequence) ? length : 0;
+}
+
+void Runner::truncate(int sequence, int64_t length) {
+  if (length != keepable(sequence, length))
+    bad_usage(
+        "a sequence of {} positions can't be cut to {}: this model's Mamba layers keep one state of all positions, not "
+        "one of each; it can be cleared, or forked where it is to be cut",
+        this->length(sequence), length);
+  cache_.truncate(sequence, length);
 }
 
 void Runner::check(const Piece& piece) const {
@@ -182,6 +239,7 @@ void Runner::read(std::span<const Piece> pieces, std::span<const Draw> draws, co
     const int64_t per_sequence = capacity.pages;
     batch.pages_per_sequence = static_cast<int32_t>(per_sequence);
     batch.pages.resize(members.size() * static_cast<size_t>(per_sequence));
+    batch.slots.assign(members.begin(), members.end());
     for (size_t i = 0; i < members.size(); ++i)
       cache_.write_pages(
           members[i],

@@ -12,6 +12,7 @@
 #include "decode/sampler.hpp"
 #include "engine/draw_inputs.hpp"
 #include "engine/paged_cache.hpp"
+#include "engine/slot_store.hpp"
 #include "engine/taps.hpp"
 #include "models/language_model.hpp"
 #include "runtime/program.hpp"
@@ -34,16 +35,27 @@ struct Piece {
   bool all_logits = false;  // of every token, or of the last only
 };
 
-// A language model on a device: its weights there, its paged caches, its programs, and the sequences in the cache.
+// A language model on a device: its weights there, its paged cache and its slots of state, its programs, and the
+// sequences.
 // Results of a sequence don't depend on which others share its steps.
 class Runner {
  public:
   Runner(const LanguageModel& model, const std::vector<WeightSource>& weights, const RunnerOptions& options);
 
   PagedCache& cache() { return cache_; }
+  SlotStore& slots() { return slots_; }
   int open() { return cache_.open(); }  // a new, empty sequence; an error if all are taken
   void close(int sequence) { cache_.close(sequence); }
-  void truncate(int sequence, int64_t length) { cache_.truncate(sequence, length); }
+  int fork(int sequence);  // a copy, which goes on by itself
+  // Forgets all positions from `length` on. A model whose state is one of all positions can forget all of them or none:
+  // anything else is wrong usage.
+  void truncate(int sequence, int64_t length);
+  // The most positions, up to `length`, that truncate can keep.
+  int64_t keepable(int sequence, int64_t length) const;
+  // What a sequence holds on the device: its pages of the cache, then its slots of state. Of so many positions it has
+  // parts_bytes.
+  std::vector<std::span<std::byte>> parts(int sequence) const;
+  int64_t parts_bytes(int64_t length) const;
   int64_t length(int sequence) const { return cache_.length(sequence); }
 
   // Reads the pieces, which belong to different sequences, after what their caches hold. Logits in the order of the
@@ -74,13 +86,14 @@ class Runner {
   int64_t context() const { return context_; }
   int64_t weight_bytes() const { return weights_.bytes(); }
   int64_t kv_bytes_per_position() const { return cache_.layout().bytes_per_position(); }
+  int64_t slot_bytes() const { return slots_.layout().bytes_per_slot(); }
   const Plan& plan();                 // of a step of one token
   std::vector<Plan::Tap> all_taps();  // every node that could be watched
 
   // What a runner with these options needs, before anything is loaded.
   struct Needs {
     int64_t weights = 0;
-    int64_t cache = 0;  // at options.context positions
+    int64_t cache = 0;  // at options.context positions, and slots
     int64_t arena = 0;  // values of the largest step of a generation
     int64_t bytes() const;
   };
@@ -98,22 +111,31 @@ class Runner {
     int64_t tokens, wanted, pages, slots = 0;
     auto operator<=>(const Capacity&) const = default;
   };
+  // Where the states are.
+  struct States {
+    const PagedCache& cache;
+    const SlotStore& slots;
+    View view(const StateAttr& state) const;
+  };
   // What a step is planned for.
   struct Setting {
     const LanguageModel& model;
     const RunnerOptions& options;
     const CacheLayout& cache;
+    const SlotLayout& slots;
     const WeightStore& weights;
 
     bool draws_on_device() const;
     std::vector<Tensor> build(const Capacity& capacity) const;
-    Plan plan(const Capacity& capacity, const PagedCache* states, const std::vector<std::string>& taps) const;
-    int64_t largest_arena(const PagedCache* states) const;
+    View view(const StateAttr& state) const;
+    Plan plan(const Capacity& capacity, const States* states, const std::vector<std::string>& taps) const;
+    int64_t largest_arena(const States* states) const;
   };
   static CacheLayout layout_of(const LanguageModel& model, const RunnerOptions& options);
-  Setting setting() const { return {model_, options_, cache_.layout(), weights_}; }
+  Setting setting() const { return {model_, options_, cache_.layout(), slots_.layout(), weights_}; }
+  States states() const { return {cache_, slots_}; }
   Capacity capacity_for(int64_t tokens, int64_t wanted, int64_t pages) const;
-  Plan plan_for(const Capacity& capacity) const { return setting().plan(capacity, &cache_, watched_); }
+  Plan plan_for(const Capacity& capacity) const;
   Program& program(const Capacity& capacity);
   void check(const Piece& piece) const;
   void read(std::span<const Piece> pieces, std::span<const Draw> draws, const DrawInputs& inputs);
@@ -126,6 +148,7 @@ class Runner {
   std::unique_ptr<ThreadPool> pool_;
   WeightStore weights_;
   PagedCache cache_;
+  SlotStore slots_;
   std::shared_ptr<Buffer> arena_;  // an accelerator's, of all programs that a generation runs
   std::map<Capacity, std::unique_ptr<Program>> programs_;
   std::vector<float> logits_;

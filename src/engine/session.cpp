@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "engine/model_setup.hpp"
+#include "engine/sequence_file.hpp"
 #include "engine/stop_reason.hpp"
 
 namespace consonant {
@@ -50,6 +51,17 @@ void LanguageSession::reset() {
   cached_.clear();
 }
 
+void LanguageSession::save(const std::string& path) {
+  // A step that failed leaves positions that no token is known of.
+  if (length() != static_cast<int64_t>(cached_.size()))
+    throw_error(Exit::failed, "the sequence's last step failed, so it can't be saved");
+  save_sequence(path, engine_->runner(), sequence_, cached_, engine_->fingerprint());
+}
+
+void LanguageSession::restore(const std::string& path) {
+  cached_ = restore_sequence(path, engine_->runner(), sequence_, engine_->fingerprint());
+}
+
 std::span<const float> LanguageSession::step(std::span<const int32_t> tokens) {
   const Piece piece{sequence_, tokens, false};
   const auto logits = engine_->runner().evaluate({&piece, 1});
@@ -75,7 +87,8 @@ Generation LanguageSession::generate(std::span<const int32_t> prompt, const Gene
 
   // What the cache shares with the prompt is kept, except for the last token: its logits are needed.
   const auto differ = std::mismatch(cached_.begin(), cached_.end(), prompt.begin(), prompt.end());
-  const int64_t shared = std::min<int64_t>(differ.first - cached_.begin(), size - 1);
+  const int64_t same = std::min<int64_t>(differ.first - cached_.begin(), size - 1);
+  const int64_t shared = engine_->runner().keepable(sequence_, same);
   engine_->runner().truncate(sequence_, shared);
   cached_.resize(static_cast<size_t>(shared));
 

@@ -20,6 +20,8 @@ class LanguageSession final : public Session, private NextLogits {
   void cancel() noexcept override { cancelled_ = true; }
   int64_t length() const override;
   void reset() override;
+  void save(const std::string& path) override;
+  void restore(const std::string& path) override;
 
  private:
   std::span<const float> step(std::span<const int32_t> tokens) override;

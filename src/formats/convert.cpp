@@ -83,7 +83,8 @@ class Planner {
     const bool matrix = t.sizes.size() >= 2 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight");
     if (!is_float(t.type) && !is_quantized(t.type)) return t.type;
     // A router is small, and what it gets wrong goes to other experts.
-    if (!matrix || t.name.ends_with("position_embd.weight") || t.name.ends_with(".ffn_gate_inp.weight"))
+    if (!matrix || t.name.ends_with("position_embd.weight") || t.name.ends_with(".ffn_gate_inp.weight") ||
+        t.name.ends_with(".ssm_conv1d.weight"))
       return DType::f32;
     if (small_ || is_convolution(t)) return kind_.type == DType::f32 ? DType::f32 : DType::f16;
     if (!is_quantized(kind_.type)) return kind_.type;

@@ -29,13 +29,15 @@ bool is_buffer(std::string_view name) {
          name.ends_with(".rotary_emb.sin_cached") || name.ends_with(".masked_bias");
 }
 
-// The number of the layer in "model.layers.7...", or -1.
+// The number of the layer in "model.layers.7..." or "backbone.layers.7...", or -1.
 int64_t layer_of(std::string_view name) {
-  constexpr std::string_view head = "model.layers.";
-  if (!name.starts_with(head)) return -1;
-  int64_t number = -1;
-  std::from_chars(name.data() + head.size(), name.data() + name.size(), number);
-  return number;
+  for (const std::string_view head : {"model.layers.", "backbone.layers."}) {
+    if (!name.starts_with(head)) continue;
+    int64_t number = -1;
+    std::from_chars(name.data() + head.size(), name.data() + name.size(), number);
+    return number;
+  }
+  return -1;
 }
 
 class FolderReader {
@@ -94,7 +96,7 @@ class FolderReader {
     std::map<std::pair<int64_t, size_t>, Experts> stacks;  // by layer and rule
     for (const ShardTensor& source : shards_.tensors) {
       const std::string& name = source.entry->name;
-      if (is_buffer(name) || layer_of(name) >= layers_) continue;
+      if (is_buffer(name) || layer_of(name) >= layers_ || name.starts_with("mtp.")) continue;  // further tokens' heads
       bool known = false;
       for (size_t rule = 0; rule < architecture_.tensors.size() && !known; ++rule) {
         const auto match = match_name(architecture_.tensors[rule].hf, name);
@@ -123,6 +125,30 @@ class FolderReader {
     const int64_t heads = change == Change::rope_rows_q ? heads_ : kv_heads_, rows = source.entry->sizes[0];
     if (rows % (2 * heads) != 0) fail(source, "{} rows can't be {} heads of an even size", rows, heads);
     return heads;
+  }
+
+  // The sizes that a tensor has after a change of Mamba-2's kinds; its own after others.
+  Sizes changed_sizes(const ShardTensor& source, Change change) const {
+    const Sizes& sizes = source.entry->sizes;
+    const auto need = [&](bool fits, std::string_view wanted) {
+      if (!fits) fail(source, "is {}, should be {}", to_string(sizes), wanted);
+    };
+    switch (change) {
+      case Change::squeeze:
+        need(sizes.size() == 3 && sizes[1] == 1, "[channel, 1, kernel]");
+        return {sizes[0], sizes[2]};
+      case Change::column:
+      case Change::minus_exp_column:
+        need(sizes.size() == 1, "of one dimension");
+        return {sizes[0], 1};
+      case Change::group_rows: {
+        const int64_t groups = config_.count("n_groups");
+        need(sizes.size() == 1 && sizes[0] % groups == 0, "of one dimension, a multiple of \"n_groups\"");
+        return {groups, sizes[0] / groups};
+      }
+      default:
+        return sizes;
+    }
   }
 
   void check_sizes(const ShardTensor& source) const {
@@ -180,32 +206,37 @@ class FolderReader {
     check_sizes(source);
     std::string gguf = gguf_name(rule, layer);
     if (!names_.insert(gguf).second) fail(source, "stands in two files");
-    const bool widened = entry.sizes.size() == 1 || rule.change == Change::plus_one || entry.type == DType::f64;
+    const Sizes sizes = changed_sizes(source, rule.change);
+    const bool widened = entry.sizes.size() == 1 || rule.change == Change::plus_one || rule.change == Change::squeeze ||
+                         entry.type == DType::f64;
     const DType type = widened ? DType::f32 : entry.type;
     const int64_t heads =
         rule.change == Change::rope_rows_q || rule.change == Change::rope_rows_k ? heads_for(source, rule.change) : 0;
-    auto load = [source, change = rule.change, widened, heads] {
+    auto load = [source, change = rule.change, widened, heads, sizes] {
       const HostTensor stored = source.shard->tensor(*source.entry);
-      HostTensor t = change == Change::plus_one ? plus_one(stored)
-                     : heads > 0                ? halves_to_pairs(stored, heads)
-                                                : stored;
+      HostTensor t = change == Change::plus_one           ? plus_one(stored)
+                     : change == Change::minus_exp_column ? minus_exp(stored)
+                     : heads > 0                          ? halves_to_pairs(stored, heads)
+                                                          : stored;
       if (widened) t = to_f32(t);
+      t.sizes = sizes;
       // A converted tensor is a copy: the pages that it came from needn't stay.
       if (t.bytes.data() != stored.bytes.data()) source.shard->file()->release(stored.bytes);
       return t;
     };
-    return {std::move(gguf), type, entry.sizes, checked_mul(element_count(entry.sizes), info(type).block_bytes),
+    return {std::move(gguf), type, sizes, checked_mul(element_count(entry.sizes), info(type).block_bytes),
             std::move(load)};
   }
 
   // Before anything is sized by the vocabulary that config.json states.
   void check_embedding(const ModelFile& model) const {
     const StoredTensor* embedding = model.find("token_embd.weight");
-    if (!embedding) bad_input("{}: no tensor \"model.embed_tokens.weight\"", folder_.string());
+    const std::string_view name = architecture_.tensors.front().hf;  // every architecture begins with it
+    if (!embedding) bad_input("{}: no tensor \"{}\"", folder_.string(), name);
     const int64_t vocabulary = config_.count("vocab_size"), width = config_.count("hidden_size");
     if (embedding->sizes != Sizes{vocabulary, width})
-      bad_input("{}: model.embed_tokens.weight is {}, but config.json says \"vocab_size\" {} and \"hidden_size\" {}",
-                folder_.string(), to_string(embedding->sizes), vocabulary, width);
+      bad_input("{}: {} is {}, but config.json says \"vocab_size\" {} and \"hidden_size\" {}", folder_.string(), name,
+                to_string(embedding->sizes), vocabulary, width);
     if (!tied_ && !model.find("output.weight"))
       bad_input("{}: no tensor \"lm_head.weight\", and \"tie_word_embeddings\" isn't true", folder_.string());
   }
@@ -227,7 +258,7 @@ const Architecture& architecture_of(const HfConfig& config) {
   const Architecture* found = find_architecture(name);
   if (!found)
     bad_input("{}: architecture {} isn't supported; known are {}", config.source(), name, known_architectures());
-  return *found;
+  return found->variant ? *found->variant(config) : *found;
 }
 
 }  // namespace

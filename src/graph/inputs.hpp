@@ -26,6 +26,24 @@ struct Mask {
 // For shape rules: an error unless `mask` is of the tokens of x [token, ...].
 void check_mask(std::string_view op, const Mask& mask, const Tensor& x, Location at);
 
+// What a Mamba layer keeps of each sequence, whatever its length: a slot a sequence. A node that reads a state replaces
+// it by its new value. What a slot holds counts from a sequence's second position on: before its first, at position 0,
+// all is zero.
+struct MambaState {
+  Tensor conv;  // [slot, kernel - 1, channel] f32, the last inputs of the convolution, the oldest first
+  Tensor ssm;   // [slot, head, state, dim] f32
+};
+
+// Whose state is where: token t, at position pos[t] of its sequence, goes to slot slots[seq[t]]. Tokens of a sequence
+// are neighbours and in the order of their positions.
+struct Slots {
+  Tensor pos, seq;  // [token] i32
+  Tensor slots;     // [sequence] i32
+};
+
+// For shape rules: an error unless `slots` is of the tokens of x [token, ...].
+void check_slots(std::string_view op, const Slots& slots, const Tensor& x, Location at);
+
 // The numbers of a step (runtime's Batch) as values of a graph.
 struct Inputs {
   Tensor tokens;  // [token] i32
@@ -34,7 +52,10 @@ struct Inputs {
   Tensor pages;   // [sequence, page] i32, numbers of the cache's pages, -1 past the last
   Tensor wanted;  // [wanted] i32, rows whose output is wanted
   Mask mask;
-  std::vector<KvState> kv;  // a layer each
+  std::vector<KvState> kv;  // an attention layer each
+
+  Slots slots;
+  std::vector<MambaState> mamba;  // a Mamba layer each
 
   // Of a decoder that looks at an encoder's output: all of a window's positions, seen by every token of its sequences.
   Mask cross;

@@ -85,7 +85,7 @@ struct WeightAttr {
 
 // A leaf that holds state which outlives the step. A model may have several caches: of its own positions, and of those
 // of another sequence that it looks at.
-enum class StateKind : uint8_t { keys, values };
+enum class StateKind : uint8_t { keys, values, conv, ssm };
 enum class CacheRole : uint8_t { self, cross };
 struct StateAttr {
   StateKind kind;

@@ -63,15 +63,21 @@ DecoderConfig::DecoderConfig(const ModelFile& file, std::string_view arch) {
   rope_dims = count(meta, key("rope.dimension_count"), head);
   if (rope_dims > head || rope_dims % 2 != 0)
     bad_input("{}: {} is {}, heads have {}", meta.source, key("rope.dimension_count"), rope_dims, head);
+  vocabulary = vocabulary_of(file, d);
+}
+
+int64_t vocabulary_of(const ModelFile& file, int64_t d) {
+  const Meta& meta = *file.meta;
   const StoredTensor* embed = file.find("token_embd.weight");
   if (!embed || embed->sizes.size() != 2)
     bad_input("{}: the tensor token_embd.weight [vocabulary, {}] is missing", meta.source, d);
-  vocabulary = embed->sizes[0];
+  const int64_t vocabulary = embed->sizes[0];
   if (meta.has("tokenizer.ggml.tokens")) {
     const auto named = static_cast<int64_t>(meta.strings("tokenizer.ggml.tokens").size());
     if (named != vocabulary)
       bad_input("{}: {} tokens in the vocabulary, but {} rows in token_embd.weight", meta.source, named, vocabulary);
   }
+  return vocabulary;
 }
 
 }  // namespace consonant

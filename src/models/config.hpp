@@ -21,6 +21,9 @@ struct DecoderConfig {
   DecoderConfig(const ModelFile& file, std::string_view architecture);
 };
 
+// Rows of token_embd.weight [vocabulary, d], which the tokenizer, if there is one, has to agree with.
+int64_t vocabulary_of(const ModelFile& file, int64_t d);
+
 // A number that has to be above 0 and finite; bad input that names the key if it isn't.
 double positive_number(const Meta& meta, const std::string& key, double fallback);
 

@@ -16,6 +16,12 @@ struct KvShape {
   int64_t heads, key_dim, value_dim;
 };
 
+// What the slots of one Mamba layer hold a sequence.
+struct MambaShape {
+  int64_t channels, kernel;    // of its convolution
+  int64_t heads, dim, states;  // of its scan
+};
+
 // A network that reads tokens and predicts the next one.
 class LanguageModel {
  public:
@@ -24,7 +30,8 @@ class LanguageModel {
   // Logits [wanted, vocabulary] of the rows that `s` wants; appends to its cache.
   virtual Tensor logits(Inputs& s) const = 0;
 
-  std::vector<KvShape> kv;  // a layer each
+  std::vector<KvShape> kv;        // an attention layer each
+  std::vector<MambaShape> mamba;  // a Mamba layer each
   int64_t layers = 0, width = 0, vocabulary = 0;
   int64_t context = 0;  // positions that it was trained for
 };

@@ -33,13 +33,18 @@ Weights Weights::under(std::string_view prefix) const {
   return part;
 }
 
-Tensor Weights::get(const std::string& name, const Sizes& sizes) const {
-  const auto known = shared_->leaves.find(name);
+const StoredTensor& Weights::need(const std::string& name, const Sizes& sizes) const {
   const StoredTensor* stored = find(name);
   if (!stored) bad_input("{}: the tensor {} {} is missing", shared_->file->meta->source, name, to_string(sizes));
   if (stored->sizes != sizes)
     bad_input("{}: the tensor {} is {}, but the metadata makes it {}", shared_->file->meta->source, name,
               to_string(stored->sizes), to_string(sizes));
+  return *stored;
+}
+
+Tensor Weights::get(const std::string& name, const Sizes& sizes) const {
+  const StoredTensor* stored = &need(name, sizes);
+  const auto known = shared_->leaves.find(name);
   if (known != shared_->leaves.end()) return known->second;
   if (!is_float(stored->type) && !is_quantized(stored->type))
     bad_input("{}: the tensor {} holds {}, not weights", shared_->file->meta->source, name,
@@ -60,10 +65,25 @@ Tensor Weights::constant(const std::string& name, const Sizes& sizes, std::vecto
     throw_error(Exit::failed, "{} numbers for the constant {} {}", numbers.size(), name, to_string(sizes));
   const auto kept = std::make_shared<std::vector<float>>(std::move(numbers));
   const std::span bytes(reinterpret_cast<const std::byte*>(kept->data()), kept->size() * sizeof(float));
-  shared_->constants.push_back({name, DType::f32, sizes, static_cast<int64_t>(bytes.size()), [=] {
-                                  return HostTensor{DType::f32, sizes, bytes, kept};
-                                }});
-  return keep(shared_->constants.back());
+  shared_->made.push_back({name, DType::f32, sizes, static_cast<int64_t>(bytes.size()), [=] {
+                             return HostTensor{DType::f32, sizes, bytes, kept};
+                           }});
+  return keep(shared_->made.back());
+}
+
+Tensor Weights::flat(std::string_view name, const Sizes& sizes) const {
+  const StoredTensor& stored = need(prefix_ + std::string(name), sizes);
+  if (const auto known = shared_->leaves.find(stored.name); known != shared_->leaves.end()) return known->second;
+  if (!is_float(stored.type))
+    bad_input("{}: the tensor {} holds {}, should be plain numbers", shared_->file->meta->source, stored.name,
+              consonant::name(stored.type));
+  const Sizes all = {element_count(sizes)};
+  shared_->made.push_back({stored.name, stored.type, all, stored.bytes, [load = stored.load, all] {
+                             HostTensor tensor = load();
+                             tensor.sizes = all;
+                             return tensor;
+                           }});
+  return keep(shared_->made.back());
 }
 
 Tensor Weights::operator()(std::string_view name, const Sizes& sizes) const {

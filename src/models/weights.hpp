@@ -26,6 +26,8 @@ class Weights {
 
   Tensor operator()(std::string_view name, const Sizes& sizes) const;  // "<prefix><name>.weight"
   Tensor bias(std::string_view name, const Sizes& sizes) const;        // "<prefix><name>.bias"
+  // All numbers of the tensor "<prefix><name>", which is of these sizes, one row after another: as a vector, float32.
+  Tensor flat(std::string_view name, const Sizes& sizes) const;
   // A table that the architecture defines and no file holds; `name` is for reports.
   Tensor constant(const std::string& name, const Sizes& sizes, std::vector<float> numbers) const;
 
@@ -43,10 +45,11 @@ class Weights {
     std::unordered_map<std::string_view, const StoredTensor*> stored;  // by name
     std::vector<const StoredTensor*> used;
     std::unordered_map<std::string, Tensor> leaves;
-    std::deque<StoredTensor> constants;
+    std::deque<StoredTensor> made;  // constants, and what the file has in another shape
   };
 
   const StoredTensor* find(const std::string& name) const;
+  const StoredTensor& need(const std::string& name, const Sizes& sizes) const;
   Tensor get(const std::string& name, const Sizes& sizes) const;
   Tensor keep(const StoredTensor& stored) const;
 

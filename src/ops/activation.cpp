@@ -55,6 +55,12 @@ HWY_INLINE V relu(D d, V x) {
   return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
 }
 
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V relu_squared(D d, V x) {
+  const V y = relu(d, x);
+  return hn::Mul(y, y);
+}
+
 // What is no number is kept apart: saturated_exp makes it one.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V sigmoid(D d, V x) {
@@ -69,6 +75,7 @@ HWY_INLINE void vector_at(D d, const float* x, const float* b, float* y) {
   if constexpr (f == Activation::gelu) v = gelu(d, v);
   if constexpr (f == Activation::gelu_erf) v = gelu_erf(d, v);
   if constexpr (f == Activation::relu) v = relu(d, v);
+  if constexpr (f == Activation::relu_squared) v = relu_squared(d, v);
   if constexpr (f == Activation::sigmoid) v = sigmoid(d, v);
   if (b) v = hn::Mul(v, hn::LoadU(d, b));
   hn::StoreU(v, d, y);
@@ -99,6 +106,8 @@ void activate_rows(Activation f, const float* x, const float* b, float* y, int64
       return activate_row<Activation::gelu_erf>(x, b, y, n);
     case Activation::relu:
       return activate_row<Activation::relu>(x, b, y, n);
+    case Activation::relu_squared:
+      return activate_row<Activation::relu_squared>(x, b, y, n);
     case Activation::sigmoid:
       return activate_row<Activation::sigmoid>(x, b, y, n);
   }

@@ -24,6 +24,7 @@ GPU_FN float activated(float x) {
     return (x < 0 ? 0 * x : x) - (a < tail.end ? a * gpu::exp(p) : 0);
   }
   if constexpr (f == Activation::relu) return x < 0 ? 0 : x;
+  if constexpr (f == Activation::relu_squared) return x < 0 ? 0 : x * x;
   if constexpr (f == Activation::sigmoid) return 1 / (1 + gpu::exp(-x));
 }
 

@@ -149,6 +149,51 @@ CaseBuilder::Cache CaseBuilder::cache(DType type, int64_t heads, int64_t key_dim
   return c;
 }
 
+namespace {
+
+// Two more than there are sequences.
+std::vector<int32_t> scattered_slots(size_t sequences) {
+  std::vector<int32_t> slots(sequences + 2);
+  std::iota(slots.begin(), slots.end(), 0);
+  std::shuffle(slots.begin(), slots.end(), std::mt19937(18));
+  slots.resize(sequences);
+  return slots;
+}
+
+}  // namespace
+
+Slots CaseBuilder::slots(const std::vector<Sequence>& sequences) {
+  std::vector<int32_t> pos, seq;
+  for (size_t s = 0; s < sequences.size(); ++s)
+    for (int64_t i = 0; i < sequences[s].tokens; ++i) {
+      pos.push_back(static_cast<int32_t>(sequences[s].before + i));
+      seq.push_back(static_cast<int32_t>(s));
+    }
+  const Shape lead({static_cast<int64_t>(pos.size())}, Axis::token), rows = {static_cast<int64_t>(sequences.size())};
+  Slots slots;
+  slots.pos = integers("pos", lead, std::move(pos));
+  slots.seq = integers("seq", lead, std::move(seq));
+  slots.slots = integers("slots", rows, scattered_slots(sequences.size()));
+  return slots;
+}
+
+Tensor CaseBuilder::slot_state(StateKind kind, const std::vector<Sequence>& sequences,
+                               std::initializer_list<int64_t> sizes) {
+  std::vector<int64_t> all = {static_cast<int64_t>(sequences.size() + 2)};
+  all.insert(all.end(), sizes);
+  const auto fill = [sequences](const View& leaf, std::mt19937& random) {
+    std::fill_n(leaf.as<float>(), leaf.shape.count(), std::numeric_limits<float>::quiet_NaN());
+    std::normal_distribution<float> normal;
+    const std::vector<int32_t> places = scattered_slots(sequences.size());
+    const int64_t n = leaf.shape.count() / leaf.shape[0];
+    for (size_t s = 0; s < sequences.size(); ++s)
+      if (sequences[s].before > 0) std::generate_n(leaf.as<float>() + places[s] * n, n, [&] { return normal(random); });
+  };
+  return keep(
+      state({kind, 0}, type_of("state", DType::f32), make_shape(all.data(), static_cast<int>(all.size()), Axis::fixed)),
+      fill);
+}
+
 std::vector<OpCase> cases_of(Op op) {
   switch (op) {
 #define OP(name) \

@@ -55,6 +55,12 @@ class CaseBuilder {
   Cache cache(DType type, int64_t heads, int64_t key_dim, int64_t value_dim, const std::vector<Sequence>& sequences,
               bool holds_batch);
 
+  // Tokens of several sequences and their slots, which lie scattered among others.
+  Slots slots(const std::vector<Sequence>& sequences);
+  // A state of those sequences' slots, of the sizes [...] a slot. What no token may see is NaN: slots of others, and of
+  // sequences that begin.
+  Tensor slot_state(StateKind kind, const std::vector<Sequence>& sequences, std::initializer_list<int64_t> sizes);
+
   bool has_slices() const { return has_slices_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }
   const std::vector<std::string>& roles() const { return roles_; }

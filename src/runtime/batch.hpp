@@ -25,6 +25,7 @@ struct Batch {
   std::vector<int32_t> wanted;     // rows of `tokens` whose output is wanted
   std::vector<int32_t> pages;      // [sequence, pages_per_sequence], -1 past a sequence's last page
   int32_t pages_per_sequence = 0;
+  std::vector<int32_t> slots;  // of each row of `pages`: the sequence's slot in the states that have one
   std::vector<NamedNumbers> more;
 };
 

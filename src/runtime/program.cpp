@@ -88,6 +88,8 @@ void Program::feed(const Batch& batch) {
       fill(batch.sequences);
     else if (name == "wanted")
       fill(batch.wanted);
+    else if (name == "slots")
+      fill(batch.slots);
     else if (name == "pages") {
       const int64_t per_row = batch.pages_per_sequence,
                     rows = per_row ? static_cast<int64_t>(batch.pages.size()) / per_row : 0;

@@ -14,8 +14,9 @@ namespace consonant {
 namespace {
 
 const auto& architectures() {
-  static const std::array all = {&llama_architecture,    &qwen2_architecture,  &qwen3_architecture,
-                                 &qwen3moe_architecture, &gemma3_architecture, &deepseek2_architecture};
+  static const std::array all = {&llama_architecture,     &qwen2_architecture,  &qwen3_architecture,
+                                 &qwen3moe_architecture,  &gemma3_architecture, &deepseek2_architecture,
+                                 &nemotron_h_architecture};
   return all;
 }
 
@@ -166,6 +167,14 @@ HostTensor to_f32(const HostTensor& from) {
   if (from.type == DType::f32) return from;
   HostTensor out = HostTensor::allocate(DType::f32, from.sizes);
   const std::vector<float> values = from.to_floats();
+  std::memcpy(out.mutable_bytes().data(), values.data(), values.size() * sizeof(float));
+  return out;
+}
+
+HostTensor minus_exp(const HostTensor& from) {
+  std::vector<float> values = from.to_floats();
+  for (float& x : values) x = static_cast<float>(-std::exp(double{x}));
+  HostTensor out = HostTensor::allocate(DType::f32, from.sizes);
   std::memcpy(out.mutable_bytes().data(), values.data(), values.size() * sizeof(float));
   return out;
 }

@@ -17,7 +17,12 @@ enum class Change {
   none,
   rope_rows_q,  // rows of each head: halves to pairs, see halves_to_pairs
   rope_rows_k,
-  plus_one  // Gemma stores norm weights minus one
+  plus_one,  // Gemma stores norm weights minus one
+  // Of Mamba-2; in f32:
+  squeeze,           // taps of a convolution [channel, 1, kernel] to [channel, kernel]
+  column,            // [n] to [n, 1]
+  minus_exp_column,  // the same of -exp(x): the logarithm is stored
+  group_rows         // [n] to [groups, n / groups], as many as "n_groups" says
 };
 
 // "{}" stands for the number of the layer. A second one in `hf` stands for that of an expert: the matrices of a
@@ -51,10 +56,12 @@ struct Architecture {
   std::vector<TensorName> tensors;
   void (*metadata)(const HfConfig& config, Meta& meta);
   std::vector<MadeTensor> (*make)(const HfConfig& config);
+  // Of several architectures whose class is the same, the one that a configuration is of; null: this one.
+  const Architecture* (*variant)(const HfConfig& config) = nullptr;
 };
 
 extern const Architecture llama_architecture, qwen2_architecture, qwen3_architecture, qwen3moe_architecture,
-    gemma3_architecture, deepseek2_architecture;
+    gemma3_architecture, deepseek2_architecture, nemotron_h_architecture, nemotron_h_moe_architecture;
 
 // nullptr if none has that class.
 const Architecture* find_architecture(std::string_view class_name);
@@ -74,5 +81,6 @@ std::vector<MadeTensor> llama3_rope_factors(const HfConfig& config);
 HostTensor halves_to_pairs(const HostTensor& from, int64_t heads);
 HostTensor plus_one(const HostTensor& from);  // in f32
 HostTensor to_f32(const HostTensor& from);
+HostTensor minus_exp(const HostTensor& from);  // in f32
 
 }  // namespace consonant

@@ -28,6 +28,8 @@ void launch(const Args& args, Accelerator& device, std::byte*) {
       return launch_one<Activation::gelu_erf>(args, device);
     case Activation::relu:
       return launch_one<Activation::relu>(args, device);
+    case Activation::relu_squared:
+      return launch_one<Activation::relu_squared>(args, device);
     case Activation::sigmoid:
       return launch_one<Activation::sigmoid>(args, device);
   }
