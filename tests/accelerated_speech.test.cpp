@@ -2,9 +2,11 @@
 // A speech model on an emulated accelerator is proven against the CPU, and a kernel that is wrong is found by name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 
 #include "engine/model_setup.hpp"
 #include "engine/recorded_speech.hpp"
@@ -74,6 +76,40 @@ void expect_found(const char* first_node) {
   EXPECT_THAT(found.source, HasSubstr("whisper.cpp:"));
   for (const NodeAgreement& node : found.nodes)
     EXPECT_EQ(node.within_tolerance, node.op != op_name(id(op))) << node.name;
+}
+
+// What a replay needs is in the recording: another device hears the same window and is asked for the same nodes.
+TEST(ReplaySpeech, HearsWhatWasRecorded) {
+  const std::filesystem::path folder = testing::TempDir() + "consonant-replay-" + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  const std::string first = folder / "cpu.safetensors", second = folder / "emu32.safetensors";
+  const std::vector<int32_t> tokens = {1, 50, 77, 130, 9, 300};
+  const std::vector<std::string> taps = {"enc/layer_norm(*", "dec/blk.1/layer_norm(*"};
+  LoadedWhisper reference(tiny, exact()), device(tiny, on(open_target("emu32")));
+  ModelInfo info;
+  info.precision = "f32";
+  const auto write = [&](WhisperRunner& runner, AudioInput& audio, const std::vector<std::string>& watched,
+                         const std::vector<int32_t>& said, const std::string& path) {
+    const FirstWindow window = first_window(audio, runner);
+    const Watch watch(runner, watched);
+    RecordedRun run = hear_once(runner, window.samples, said);
+    run.sound = window.sound;
+    write_recording(path, run, runner.model().vocabulary, info, "", "");
+    return window.samples;
+  };
+  for (const size_t length : {size_t{0}, size_t{5000}, size_t{100000}}) {
+    std::vector<float> samples = sound(*reference.runner);
+    samples.resize(length, 0.25f);
+    const auto heard = write(*reference.runner, *audio_of(samples), taps, tokens, first);
+    const std::vector<std::string> names = recorded_taps(first, device.runner->all_taps());
+    EXPECT_EQ(names.size(), 4u);
+    EXPECT_EQ(write(*device.runner, *recorded_sound(first), names, recorded_tokens(first), second), heard) << length;
+    const Comparison found = compare(first, second);
+    EXPECT_TRUE(found.agree) << length;
+    EXPECT_EQ(found.nodes.size(), 1 + names.size());
+    EXPECT_THAT(found.not_compared, IsEmpty());
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(BisectSpeech, FindsAKernelThatIsWrong) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct SpeechRecordOptions {
   std::string options_text;
 };
 
-// The same of a speech model: the encoder on the first window of `audio`, then all tokens in one step.
+// The same of a speech model: the encoder on the first window of `audio`, then all tokens in one step. The recording
+// holds that sound too: `sound` [n] float32, at 16 kHz.
 void record(Transcriber& transcriber, AudioInput& audio, const SpeechRecordOptions& options, const std::string& path);
 
 // One tensor of both recordings, row by row over its last dimension; the worst row counts.
@@ -88,9 +90,12 @@ Agreement prove(Engine& reference, Engine& device, const std::vector<int32_t>& t
 // The same of a speech model: the first window of `audio`, then `options.tokens` or what the reference hears.
 Agreement prove(Transcriber& reference, Transcriber& device, AudioInput& audio, const SpeechRecordOptions& options);
 
-// The tokens of a recording, evaluated anew by `engine` and recorded with the nodes that the recording has.
+// The tokens of a recording, evaluated anew by `engine` and recorded with the nodes that the recording has. A speech
+// model evaluates them after the recording's sound.
 void replay(Engine& engine, const std::string& recording, const std::string& path);
+void replay(Transcriber& transcriber, const std::string& recording, const std::string& path);
 std::vector<int32_t> recorded_tokens(const std::string& recording);
+std::unique_ptr<AudioInput> recorded_sound(const std::string& recording);  // null: a language model's
 
 // What a sweep of one kernel over its op's cases found.
 struct KernelReport {

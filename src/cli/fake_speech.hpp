@@ -74,6 +74,7 @@ class FakeTranscriber : public Transcriber {
   explicit FakeTranscriber(std::shared_ptr<FakeSpeech> state) : state_(std::move(state)) {
     info_.architecture = "fake";
     info_.device = "cpu";
+    info_.passed_over = {"cuda: no driver"};
   }
   const ModelInfo& info() const override { return info_; }
   bool multilingual() const override { return state_->multilingual; }

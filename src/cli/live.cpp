@@ -260,9 +260,10 @@ int Live::write() {
   if (flags_.out && *flags_.out != "-") {
     for (const Job& job : plan_outputs({{"-", "live", ""}}, {"-"}, *flags_.out, formats_))
       for (const Result& result : job.results)
-        write_result(result.path, world_.speech.format(transcript_, result.format, flags_.subtitles()));
+        write_result(result.path,
+                     file_document(world_, transcript_, result.format, flags_.subtitles(), transcriber_->info()));
   } else if (formats_[0] != "txt") {
-    world_.out.write(document(world_, transcript_, formats_[0], flags_.subtitles()));
+    world_.out.write(document(world_, transcript_, formats_[0], flags_.subtitles(), transcriber_->info()));
   }
   const int code = exit_code(transcript_.stop_reason);
   if (code != 0) log_warning("ended after {:.1f} s: {}", transcript_.duration, name(transcript_.stop_reason));

@@ -39,6 +39,7 @@ struct Prove {
   int64_t enough_positions() const;
   std::vector<int32_t> wanted_tokens(const Engine& engine) const;
   Agreement prove(World& world) const;
+  bool has_sound() const { return audio || (recording && recorded_sound(*recording)); }
   Agreement prove_speech(World& world) const;
   int run(World& world) const;
   int bisect(World& world) const;
@@ -95,7 +96,7 @@ Agreement Prove::prove_speech(World& world) const {
   if (recording) options.tokens = recorded_tokens(*recording);
   if (tokens) options.tokens = parse_tokens(read_file(*tokens), *tokens);
   options.transcribe.language = language;
-  const std::unique_ptr<AudioInput> sound = world.speech.open(*audio, {});
+  const std::unique_ptr<AudioInput> sound = audio ? world.speech.open(*audio, {}) : recorded_sound(*recording);
   const std::string path = resolve_model(model.path);
   const auto reference = world.speech.load(path, reference_options()), device = world.speech.load(path, model.engine);
   return world.speech.prove(*reference, *device, *sound, options);
@@ -118,7 +119,7 @@ int Prove::run(World& world) const {
 
 int Prove::bisect(World& world) const {
   model.check();
-  const Agreement a = audio ? prove_speech(world) : prove(world);
+  const Agreement a = has_sound() ? prove_speech(world) : prove(world);
   if (json) {
     world.out.line(agreement_json(a));
   } else if (a.first_divergent_node.empty()) {
@@ -154,8 +155,14 @@ struct Replay {
 
   int run(World& world) const {
     ModelOptions own = model;
-    const std::shared_ptr<Engine> engine = own.load(world);
-    world.replay(*engine, recording, output);
+    own.check();
+    if (const std::string path = resolve_model(model.path); world.speech.holds_speech(path)) {
+      const std::shared_ptr<Transcriber> transcriber = world.speech.load(path, own.engine);
+      world.speech.replay(*transcriber, recording, output);
+    } else {
+      const std::shared_ptr<Engine> engine = own.load(world);
+      world.replay(*engine, recording, output);
+    }
     log_verbose("{}: replayed", output);
     return 0;
   }
@@ -248,14 +255,13 @@ Action add_prove(CLI::App& verify) {
                   "consonant verify bisect reference.safetensors -m model.gguf --device cuda");
   auto bisect = std::make_shared<Prove>();
   bisect_app.add_option("RECORDING", bisect->recording, "Whose tokens are evaluated")->required();
-  bisect_app
-      .add_option("--audio", bisect->audio, "Of a speech model's recording: the sound, whose first window was recorded")
+  bisect_app.add_option("--audio", bisect->audio, "Of a speech model's recording: a sound instead of its own")
       ->type_name("FILE");
   bisect_app.add_flag("--json", bisect->json, "One JSON document, with every node");
   bisect->model.add(bisect_app);
 
   CLI::App& replay_app =
-      add_command(verify, "replay", "Evaluate a recording's tokens anew and record the same nodes",
+      add_command(verify, "replay", "Evaluate a recording's tokens (and sound) anew and record the same nodes",
                   "consonant verify replay cpu.safetensors -m model.gguf --device cuda -o cuda.safetensors");
   auto replay = std::make_shared<Replay>();
   replay_app.add_option("RECORDING", replay->recording, "The recording")->required();

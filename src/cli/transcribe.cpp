@@ -142,11 +142,12 @@ Transcript Run::transcribe(AudioInput& audio, const Job& job, const std::string&
 void Run::write(const Job& job, const Transcript& transcript) {
   if (!job.results.empty()) {
     for (const Result& result : job.results)
-      write_result(result.path, world_.speech.format(transcript, result.format, flags_.subtitles()));
+      write_result(result.path,
+                   file_document(world_, transcript, result.format, flags_.subtitles(), transcriber_->info()));
     return;
   }
   if (formats_[0] == "txt") return;  // was written while it came
-  say(document(world_, transcript, formats_[0], flags_.subtitles()));
+  say(document(world_, transcript, formats_[0], flags_.subtitles(), transcriber_->info()));
 }
 
 void Run::one(const Job& job, size_t number) {

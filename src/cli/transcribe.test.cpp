@@ -232,6 +232,8 @@ TEST_F(TranscribeCli, JsonIsALineARecording) {
   const std::string a = file("a.wav", "one\n"), b = file("b.wav", "two\n");
   EXPECT_EQ(run({a, "--json"}), 0);
   EXPECT_EQ(Json::parse(text).at("file"), a);
+  EXPECT_EQ(Json::parse(text).at("device"), "cpu");
+  EXPECT_EQ(Json::parse(text).at("passed_over"), Json({"cuda: no driver"}));
   EXPECT_EQ(run({a, b, "--format", "json"}), 0);
   const size_t newline = text.find('\n');
   EXPECT_EQ(Json::parse(text.substr(0, newline)).at("text"), " one");
@@ -279,6 +281,7 @@ TEST_F(TranscribeCli, AFolderIsMirroredAndResumed) {
   EXPECT_EQ(run({path("in"), "-o", out, "--recursive", "--format", "txt", "--format", "json"}), 0);
   EXPECT_EQ(content(out + "/a.txt"), "kept");  // there already; only a.json was missing
   EXPECT_EQ(Json::parse(content(out + "/a.json")).at("text"), " one");
+  EXPECT_EQ(Json::parse(content(out + "/a.json")).at("passed_over"), Json({"cuda: no driver"}));
   EXPECT_EQ(content(out + "/deep/er/b.txt"), "two\n");
   state->heard.clear();
   EXPECT_EQ(run({path("in"), "-o", out, "--recursive", "--format", "txt,json"}), 0);
@@ -406,6 +409,7 @@ TEST_F(TranscribeCli, LiveTakesRawSamplesUntilTheyEnd) {
   EXPECT_EQ(run({"--live", "-", "--pcm", "16000:1:s16", "--json"}, said), 0);
   const Json json = Json::parse(text);
   EXPECT_EQ(json.at("text"), " one two");
+  EXPECT_EQ(json.at("passed_over"), Json({"cuda: no driver"}));
   EXPECT_NEAR(json.at("segments").at(1).at("start").get<double>(), 50004 / 16000.0, 1e-6);
   EXPECT_EQ(run({"--live", "--pcm", "16000:1:s16", "-o", path("live.srt"), "--format", "srt"}, "one\n"), 0);
   EXPECT_EQ(content(path("live.srt")), "srt:0: one\n");

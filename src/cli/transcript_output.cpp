@@ -43,11 +43,29 @@ void shift(Transcript& transcript, double offset) {
   transcript.duration += offset;
 }
 
-std::string document(const World& world, const Transcript& transcript, const std::string& format,
-                     const SubtitleOptions& subtitles) {
+namespace {
+
+std::string in_format(const World& world, const Transcript& transcript, const std::string& format,
+                      const SubtitleOptions& subtitles, const ModelInfo& info, int indent) {
+  using Json = nlohmann::ordered_json;
   std::string text = world.speech.format(transcript, format, subtitles);
-  if (format == "json")
-    text = nlohmann::ordered_json::parse(text).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  if (format != "json") return text;
+  Json json = Json::parse(text);
+  json["device"] = info.device;
+  json["passed_over"] = info.passed_over;
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string file_document(const World& world, const Transcript& transcript, const std::string& format,
+                          const SubtitleOptions& subtitles, const ModelInfo& info) {
+  return in_format(world, transcript, format, subtitles, info, 1);
+}
+
+std::string document(const World& world, const Transcript& transcript, const std::string& format,
+                     const SubtitleOptions& subtitles, const ModelInfo& info) {
+  std::string text = in_format(world, transcript, format, subtitles, info, -1);
   if (!text.empty() && !text.ends_with('\n')) text += '\n';
   return text;
 }
@@ -57,7 +75,7 @@ std::string text_of_segment(const World& world, const Segment& segment) {
   Transcript one;
   one.text = segment.text;
   one.segments = {segment};
-  return document(world, one, "txt");
+  return document(world, one, "txt", {}, {});
 }
 
 }  // namespace consonant

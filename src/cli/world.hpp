@@ -34,6 +34,10 @@ struct Speech {
       [](auto& transcriber, auto& audio, const auto& options, const auto& path) {
         consonant::record(transcriber, audio, options, path);
       };
+  std::function<void(Transcriber&, const std::string&, const std::string&)> replay =
+      [](auto& transcriber, const auto& recording, const auto& path) {
+        consonant::replay(transcriber, recording, path);
+      };
   std::function<Agreement(Transcriber&, Transcriber&, AudioInput&, const SpeechRecordOptions&)> prove =
       [](auto& reference, auto& device, auto& audio, const auto& options) {
         return consonant::prove(reference, device, audio, options);
@@ -54,7 +58,8 @@ struct World {
       [](auto& engine, const auto& options, const auto& path) { consonant::record(engine, options, path); };
   std::function<Agreement(Engine&, Engine&, const std::vector<int32_t>&)> prove =
       [](auto& reference, auto& device, const auto& tokens) { return consonant::prove(reference, device, tokens); };
-  std::function<void(Engine&, const std::string&, const std::string&)> replay = consonant::replay;
+  std::function<void(Engine&, const std::string&, const std::string&)> replay =
+      [](auto& engine, const auto& recording, const auto& path) { consonant::replay(engine, recording, path); };
   std::function<Comparison(const std::string&, const std::string&)> compare = consonant::compare;
   std::function<OpsReport(const OpsOptions&)> verify_ops = consonant::verify_ops;
   Speech speech;

@@ -150,7 +150,7 @@ void prove_window(Agreement& result, WhisperRunner& reference, WhisperRunner& de
 Agreement prove(Transcriber& reference, Transcriber& device, AudioInput& audio, const SpeechRecordOptions& options) {
   SpeechEngine &a = speech_engine(reference), &b = speech_engine(device);
   Agreement result = begin(b.info(), b.runner().device());
-  const std::vector<float> samples = first_window(audio, a.runner());
+  const std::vector<float> samples = first_window(audio, a.runner()).samples;
   std::vector<int32_t> tokens = options.tokens;
   if (tokens.empty()) tokens = a.greedy_tokens(OpenWindow(a.runner(), samples).id, options.transcribe);
   prove_window(result, a.runner(), b.runner(), samples, tokens, is_exact(b.info()));

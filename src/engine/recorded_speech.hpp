@@ -13,8 +13,12 @@
 // What recording and proving a speech model share.
 namespace consonant {
 
-// The first window with its margins: before it the sound's reflection, after the end zeros.
-std::vector<float> first_window(AudioInput& audio, const WhisperRunner& runner);
+struct FirstWindow {
+  std::vector<float> samples;  // with its margins: before it the sound's reflection, after the end zeros
+  std::vector<float> sound;    // what of them the recording holds; at least one sample, if only a zero
+};
+
+FirstWindow first_window(AudioInput& audio, const WhisperRunner& runner);
 
 // Encoded, and forgotten at the end.
 struct OpenWindow {

@@ -48,6 +48,8 @@ void write_recording(const std::string& path, const RecordedRun& run, int64_t vo
   std::vector<NamedTensor> tensors;
   tensors.push_back({"tokens", tensor_of(DType::i32, {n}, run.tokens.data())});
   tensors.push_back({"logits", tensor_of(DType::f32, {n, vocabulary}, run.logits.data())});
+  if (!run.sound.empty())
+    tensors.push_back({"sound", tensor_of(DType::f32, {static_cast<int64_t>(run.sound.size())}, run.sound.data())});
   std::map<std::string, std::string> header = {
       {"device", info.device},        {"precision", info.precision}, {"kv", info.kv},
       {"model_sha256", model_sha256}, {"version", version},          {"options", options},

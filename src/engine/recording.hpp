@@ -17,6 +17,7 @@ struct RecordedRun {
   std::vector<int32_t> tokens;
   std::vector<float> logits;  // [tokens, vocabulary]
   std::vector<TapRows> taps;
+  std::vector<float> sound;  // that a speech model heard, of which the tokens are
 };
 
 // Exit::disagree if the runs differ in a bit; `how` says what distinguished them: "between two runs".
@@ -62,6 +63,9 @@ class Watch {
 // Writes a run whose control has passed.
 void write_recording(const std::string& path, const RecordedRun& run, int64_t vocabulary, const ModelInfo& info,
                      const std::string& model_sha256, const std::string& options);
+
+// Which of the nodes a recording has.
+std::vector<std::string> recorded_taps(const std::string& recording, const std::vector<Plan::Tap>& known);
 
 // Wrong usage for a glob that matches none of the taps.
 void check_taps(const std::vector<std::string>& globs, const std::vector<Plan::Tap>& taps);

@@ -63,7 +63,7 @@ void record(Engine& engine, const RecordOptions& options, const std::string& pat
 std::vector<int32_t> recorded_tokens(const std::string& recording) {
   const SafetensorsFile file = SafetensorsFile::open(recording);
   if (!file.find("tokens") || !file.find("logits"))
-    bad_input("{}: no recording of a language model: it has no tokens and logits", recording);
+    bad_input("{}: no recording of a model's run: it has no tokens and logits", recording);
   const HostTensor tensor = file.tensor("tokens");
   if (tensor.type != DType::i32 || tensor.sizes.size() != 1)
     bad_input("{}: its tokens are {} {}, not int32 [n]", recording, name(tensor.type), to_string(tensor.sizes));
@@ -71,17 +71,24 @@ std::vector<int32_t> recorded_tokens(const std::string& recording) {
   return {ids, ids + tensor.sizes[0]};
 }
 
+std::vector<std::string> recorded_taps(const std::string& recording, const std::vector<Plan::Tap>& known) {
+  std::vector<std::string> names;
+  const SafetensorsFile file = SafetensorsFile::open(recording);
+  for (const SafetensorsEntry& entry : file.entries())
+    if (std::any_of(known.begin(), known.end(), [&](const Plan::Tap& tap) { return tap.name == entry.name; }))
+      names.push_back(entry.name);
+  return names;
+}
+
 void replay(Engine& engine, const std::string& recording, const std::string& path) {
+  if (recorded_sound(recording))
+    bad_input("{}: the recording of a speech model, which {} isn't", recording, engine.info().path);
   RecordOptions options;
   options.tokens = recorded_tokens(recording);
   for (const int32_t id : options.tokens)
     if (id < 0 || id >= engine.info().vocabulary)
       bad_input("{}: token id {}, but the model's go from 0 to {}", recording, id, engine.info().vocabulary - 1);
-  const std::vector<Plan::Tap> known = language_engine(engine).runner().all_taps();
-  const SafetensorsFile file = SafetensorsFile::open(recording);
-  for (const SafetensorsEntry& entry : file.entries())
-    if (std::any_of(known.begin(), known.end(), [&](const Plan::Tap& tap) { return tap.name == entry.name; }))
-      options.taps.push_back(entry.name);
+  options.taps = recorded_taps(recording, language_engine(engine).runner().all_taps());
   options.options_text = "replay of " + recording;
   record(engine, options, path);
 }

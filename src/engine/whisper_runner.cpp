@@ -323,6 +323,13 @@ std::vector<Plan::Tap> WhisperRunner::planned_taps() {
   return taps;
 }
 
+std::vector<Plan::Tap> WhisperRunner::all_taps() const {
+  std::vector<Plan::Tap> taps = setting().plan({Kind::encoder, 0, 0}, this, {"*"}).taps;
+  const std::vector<Plan::Tap> more = setting().plan({Kind::decoder, bucket(1), bucket(1)}, this, {"*"}).taps;
+  taps.insert(taps.end(), more.begin(), more.end());
+  return taps;
+}
+
 void WhisperRunner::watch(const std::vector<std::string>& globs) {
   watched_ = globs;
   forget_programs();

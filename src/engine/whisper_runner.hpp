@@ -54,7 +54,8 @@ class WhisperRunner final : public WindowModel {
   std::vector<TapRows> take_taps() { return taps_.take(); }
   void observe(Program::Observer seen) { observer_ = std::move(seen); }
 
-  std::vector<Plan::Tap> planned_taps();  // of the encoder and of a decoder's step
+  std::vector<Plan::Tap> planned_taps();    // of the encoder and of a decoder's step
+  std::vector<Plan::Tap> all_taps() const;  // that could be
   const Plan& encoder_plan() { return program(Kind::encoder).plan(); }
   const Plan& decoder_plan() { return program(Kind::decoder, 1, 1).plan(); }
   int64_t text_bytes_per_position() const { return texts_.layout().bytes_per_position(); }

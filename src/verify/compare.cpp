@@ -90,6 +90,11 @@ RecordingDistance compare_recordings(const std::filesystem::path& path_a, const 
   Sizes tokens_a, tokens_b;
   if (floats(a, "tokens", tokens_a) != floats(b, "tokens", tokens_b))
     bad_input("{} and {} are recordings of different tokens", path_a.string(), path_b.string());
+  if (a.find("sound") && b.find("sound")) {
+    Sizes sizes;
+    if (floats(a, "sound", sizes) != floats(b, "sound", sizes))
+      bad_input("{} and {} are recordings of different sounds", path_a.string(), path_b.string());
+  }
   const SafetensorsEntry* logits = a.find("logits");
   if (logits && (tokens_a.size() != 1 || logits->sizes.size() != 2 || logits->sizes[0] != tokens_a[0] ||
                  element_count(logits->sizes) == 0))
@@ -110,14 +115,14 @@ RecordingDistance compare_recordings(const std::filesystem::path& path_a, const 
   add("logits");
   // Fusion differs between backends: what one of them never computes on its own can't be compared.
   for (const SafetensorsEntry& entry : a.entries()) {
-    if (entry.name == "tokens" || entry.name == "logits") continue;
+    if (entry.name == "tokens" || entry.name == "logits" || entry.name == "sound") continue;
     if (b.find(entry.name))
       add(entry.name);
     else
       result.only_in_one.push_back(entry.name);
   }
   for (const SafetensorsEntry& entry : b.entries())
-    if (!a.find(entry.name)) result.only_in_one.push_back(entry.name);
+    if (entry.name != "sound" && !a.find(entry.name)) result.only_in_one.push_back(entry.name);
   return result;
 }
 

@@ -64,6 +64,7 @@ struct Recording {
   std::vector<float> logits = {1, 2, 3, 4, 5, 7};
   std::vector<std::string> taps;
   std::string control = "passed", precision = "f32";
+  std::vector<float> sound;
 };
 
 HostTensor tensor(DType type, const Sizes& sizes, const void* data) {
@@ -78,6 +79,8 @@ class Recordings : public testing::Test {
     std::vector<NamedTensor> tensors = {
         {"tokens", tensor(DType::i32, {static_cast<int64_t>(r.tokens.size())}, r.tokens.data())},
         {"logits", tensor(DType::f32, r.logits_sizes, r.logits.data())}};
+    if (!r.sound.empty())
+      tensors.push_back({"sound", tensor(DType::f32, {static_cast<int64_t>(r.sound.size())}, r.sound.data())});
     std::map<std::string, std::string> header = {{"positive_control", r.control}, {"precision", r.precision}};
     for (const std::string& tap : r.taps) {
       tensors.push_back({tap, tensor(DType::f32, {2, 3}, r.logits.data())});
@@ -118,6 +121,17 @@ TEST_F(Recordings, CompareWhatBothHave) {
   EXPECT_THAT(d.only_in_one, ElementsAre("blk.0/mul", "blk.0/gated"));
   EXPECT_TRUE(d.controlled);
   EXPECT_LT(d.least_cosine, compare({}, {}).least_cosine) << "8-bit activations are given more room";
+}
+
+// What was heard is what was given, no node: it needn't be near, but equal.
+TEST_F(Recordings, OfOneSoundAreCompared) {
+  const RecordingDistance d = compare({.sound = {0.5f, 0}}, {.sound = {0.5f, 0}});
+  ASSERT_EQ(d.tensors.size(), 1u);
+  EXPECT_EQ(d.tensors[0].name, "logits");
+  EXPECT_THAT(refusal({.sound = {0.5f, 0}}, {.sound = {0.5f, 1e-6f}}), HasSubstr("different sounds"));
+  EXPECT_THAT(refusal({.sound = {0.5f, 0}}, {.sound = {0.5f}}), HasSubstr("different sounds"));
+  EXPECT_THAT(compare({.sound = {0.5f}}, {}).only_in_one, testing::IsEmpty()) << "where none was kept, none differs";
+  EXPECT_THAT(compare({}, {.sound = {0.5f}}).only_in_one, testing::IsEmpty());
 }
 
 TEST_F(Recordings, AreNothingWithoutTheirPositiveControl) {
