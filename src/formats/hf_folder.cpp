@@ -44,7 +44,7 @@ class FolderReader {
  public:
   FolderReader(const std::filesystem::path& folder, const HfConfig& config, const Architecture& architecture)
       : folder_(folder), config_(config), architecture_(architecture), shards_(open_shards(folder)) {
-    layers_ = config.count("num_hidden_layers");
+    layers_ = layer_count(config);
     tied_ = config.boolean("tie_word_embeddings", architecture.tied_by_default);
     heads_ = config.count("num_attention_heads");
     kv_heads_ = config.count("num_key_value_heads", heads_);

@@ -69,6 +69,12 @@ std::string known_architectures() {
   return out;
 }
 
+int64_t layer_count(const HfConfig& config) {
+  const Json* kinds = config.has("num_hidden_layers") ? nullptr : config.find("layers_block_type");
+  if (kinds && kinds->is_array() && !kinds->empty()) return static_cast<int64_t>(kinds->size());
+  return config.count("num_hidden_layers");
+}
+
 int64_t head_size(const HfConfig& config) {
   constexpr int64_t most = int64_t{1} << 16;  // far above any model: tables are sized by it before tensors are seen
   if (config.has("head_dim")) {

@@ -70,6 +70,8 @@ std::string known_architectures();  // "LlamaForCausalLM, ..."
 // What transformer decoders share: sizes, heads, rotary parameters, epsilon, under `name`.
 void add_decoder_metadata(std::string_view name, const HfConfig& config, Meta& meta);
 int64_t head_size(const HfConfig& config);
+// "num_hidden_layers", or where that is left out, as many as "layers_block_type" lists.
+int64_t layer_count(const HfConfig& config);
 // Rotary scaling of the kinds "linear" and "yarn"; "llama3" goes into a tensor instead. Other kinds are refused.
 void add_rope_scaling(std::string_view name, const HfConfig& rope, Meta& meta);
 std::vector<MadeTensor> no_made_tensors(const HfConfig& config);

@@ -47,7 +47,7 @@ std::vector<Mixer> pattern(const HfConfig& config) {
       bad_input("{}: neither \"hybrid_override_pattern\" nor a list \"layers_block_type\"", config.source());
     for (const Json& kind : *kinds) mixers.push_back(mixer_of(kind, config));
   }
-  const int64_t layers = config.count("num_hidden_layers");
+  const int64_t layers = layer_count(config);
   if (static_cast<int64_t>(mixers.size()) != layers)
     bad_input("{}: \"{}\" is of {} layers, but \"num_hidden_layers\" is {}", config.source(), key, mixers.size(),
               layers);
@@ -74,7 +74,7 @@ void decoder_metadata(std::string_view name, const std::vector<Mixer>& mixers, c
   const int64_t heads = config.count("num_attention_heads"), head = head_size(config), d = config.count("hidden_size");
   const int64_t ssm_heads = config.count("mamba_num_heads"), ssm_dim = config.count("mamba_head_dim");
   const double eps = config.number("layer_norm_epsilon", config.number("norm_eps", 1e-5));
-  add_u32(meta, key("block_count"), config.count("num_hidden_layers"));
+  add_u32(meta, key("block_count"), static_cast<int64_t>(mixers.size()));
   add_u32(meta, key("context_length"), config.count("max_position_embeddings"));
   add_u32(meta, key("embedding_length"), d);
   add_u32(meta, key("attention.head_count"), heads);
