@@ -15,7 +15,7 @@
 #include "formats/convert.hpp"
 #include "formats/json.hpp"
 #include "formats/mapped_file.hpp"
-#include "tests/golden.hpp"
+#include "tests/language_golden.hpp"
 
 namespace consonant {
 namespace {
@@ -24,12 +24,6 @@ using testing::HasSubstr;
 
 std::string hybrid_path(const std::string& name, const std::string& file = "model-f32.gguf") {
   return CONSONANT_TEST_DATA "/llm_mamba/models/" + name + "/" + file;
-}
-
-std::vector<int32_t> greedy(Engine& engine, std::span<const int32_t> prompt, int64_t n) {
-  GenerateOptions options;
-  options.max_tokens = n, options.ignore_eos = true;
-  return engine.session()->generate(prompt, options).tokens;
 }
 
 struct Prompts {
@@ -59,17 +53,8 @@ class HybridModel : public testing::TestWithParam<HybridCase> {};
 
 TEST_P(HybridModel, AgreesWithTheReference) {
   const auto [model, file, device] = GetParam();
-  const Golden golden(hybrid_path(model, "golden.safetensors"));
-  const auto engine = load_engine(hybrid_path(model, file), "f32", 2, device);
-  Runner& runner = language_engine(*engine).runner();
-  const auto ids = golden.ids("input_ids"), other = golden.ids("input_ids_b");
-  const auto logits = all_logits(runner, ids), wanted = golden.floats("logits");
-  ASSERT_EQ(logits.size(), wanted.size());
-  EXPECT_LE(distance_of(wanted, logits, static_cast<size_t>(engine->info().vocabulary)).max_abs, 1e-4);
-  EXPECT_EQ(greedy(*engine, ids, 16), golden.ids("greedy_ids"));
-  const auto other_logits = all_logits(runner, other), last = golden.floats("last_logits_b");
-  EXPECT_LE(distance_of(last, std::span(other_logits).last(last.size()), last.size()).max_abs, 1e-4);
-  EXPECT_EQ(greedy(*engine, other, 16), golden.ids("greedy_ids_b"));
+  expect_goldens(*load_engine(hybrid_path(model, file), "f32", 2, device),
+                 Golden(hybrid_path(model, "golden.safetensors")));
 }
 
 constexpr const char* models[] = {"nemotron_h_dense", "nemotron_h", "nemotron_h_latent"};
@@ -344,45 +329,11 @@ INSTANTIATE_TEST_SUITE_P(All, HybridState,
 
 // Expert by expert: the goldens have them in the order of their numbers.
 TEST(NemotronH, TokensGoToTheReferencesExperts) {
-  for (const std::string model : {"nemotron_h", "nemotron_h_latent"})
+  for (const auto& [model, layers] : {std::pair<std::string, size_t>{"nemotron_h", 2}, {"nemotron_h_latent", 1}})
     for (const std::string device : {"cpu", "reference"}) {
-      const Golden golden(hybrid_path(model, "golden.safetensors"));
+      SCOPED_TRACE(model + " on " + device);
       const auto engine = load_engine(hybrid_path(model), "f32", 2, device);
-      Runner& runner = language_engine(*engine).runner();
-      struct Seen {
-        std::vector<int32_t> ids;
-        std::vector<float> weights;
-      };
-      std::map<std::string, Seen> seen;  // by layer
-      runner.observe([&](const PlannedNode& planned, std::span<const View> out) {
-        if (planned.op() != "route") return false;
-        const std::string& name = planned.node->name;
-        Seen& s = seen[name.substr(4, name.find('/') - 4)];
-        const int64_t n = out[0].shape.count();
-        s.ids.assign(out[0].as<int32_t>(), out[0].as<int32_t>() + n);
-        s.weights.assign(out[1].as<float>(), out[1].as<float>() + n);
-        return false;
-      });
-      all_logits(runner, golden.ids("input_ids"));
-      runner.observe({});
-      EXPECT_FALSE(seen.empty());
-      for (const auto& [layer, got] : seen) {
-        SCOPED_TRACE(model + " layer " + layer + " on " + device);
-        const auto ids = golden.ids("moe." + layer + ".experts");
-        const auto weights = golden.floats("moe." + layer + ".weights");
-        ASSERT_EQ(got.ids.size(), ids.size());
-        constexpr size_t used = 3;
-        for (size_t row = 0; row < ids.size(); row += used) {
-          std::map<int32_t, float> pairs;
-          for (size_t u = 0; u < used; ++u) pairs[got.ids[row + u]] = got.weights[row + u];
-          size_t u = 0;
-          for (const auto& [id, weight] : pairs) {
-            EXPECT_EQ(id, ids[row + u]) << "token " << row / used;
-            EXPECT_NEAR(weight, weights[row + u], 1e-5) << "token " << row / used;
-            ++u;
-          }
-        }
-      }
+      expect_routing(language_engine(*engine).runner(), Golden(hybrid_path(model, "golden.safetensors")), layers);
     }
 }
 

@@ -7,22 +7,13 @@
 
 #include "base/error.hpp"
 #include "formats/convert.hpp"
-#include "tests/golden.hpp"
+#include "tests/language_golden.hpp"
 
 namespace consonant {
 namespace {
 
 std::string model_path(const std::string& name, const std::string& file) {
   return llm_data + "models/" + name + "/" + file;
-}
-
-// Tokens that greedy decoding adds to a prompt, with a cache, no token ending it.
-std::vector<int32_t> greedy(Engine& engine, std::span<const int32_t> prompt, int64_t n) {
-  GenerateOptions options;
-  options.max_tokens = n, options.ignore_eos = true;
-  const Generation made = engine.session()->generate(prompt, options);
-  EXPECT_EQ(made.stop_reason, StopReason::caller_limit);
-  return made.tokens;
 }
 
 struct F32Case {
@@ -35,20 +26,7 @@ TEST_P(F32Model, AgreesWithTheReference) {
   const auto [model, file, device] = GetParam();
   const Golden golden(model_path(model, "golden.safetensors"));
   const auto engine = load_engine(model_path(model, file), "f32", 2, device);
-  Runner& runner = language_engine(*engine).runner();
-  const auto ids = golden.ids("input_ids");
-  const auto logits = all_logits(runner, ids), wanted = golden.floats("logits");
-  ASSERT_EQ(logits.size(), wanted.size());
-  const Distance d = distance_of(wanted, logits, static_cast<size_t>(engine->info().vocabulary));
-  EXPECT_LE(d.max_abs, 1e-4);
-  EXPECT_GE(d.worst_cosine, 1 - 1e-6);
-  EXPECT_EQ(greedy(*engine, ids, 16), golden.ids("greedy_ids"));
-
-  const auto other = golden.ids("input_ids_b");
-  const auto other_logits = all_logits(runner, other), last = golden.floats("last_logits_b");
-  const Distance b = distance_of(last, std::span(other_logits).last(last.size()), last.size());
-  EXPECT_LE(b.max_abs, 1e-4);
-  EXPECT_EQ(greedy(*engine, other, 16), golden.ids("greedy_ids_b"));
+  expect_goldens(*engine, golden);
 }
 
 std::vector<F32Case> f32_cases() {
@@ -134,28 +112,7 @@ TEST_P(Invariance, CutsNeighboursAndThreadsChangeNoBit) {
     EngineOptions options{.device = "cpu"};
     options.kv = kv, options.threads = 1;
     const auto engine = Engine::load(path(), options);
-    LanguageEngine& language = language_engine(*engine);
-    const auto whole = all_logits(language.runner(), ids);
-    const auto n = static_cast<size_t>(engine->info().vocabulary);
-
-    const auto shared = language.make_runner(3, 3);
-    EXPECT_EQ(all_logits(*shared, ids), whole) << "three threads";
-
-    // One token a step, then pieces of odd sizes, always with two neighbours at other positions.
-    for (const size_t cut : {size_t{1}, size_t{7}}) {
-      const int a = shared->open(), b = shared->open(), c = shared->open();
-      std::vector<float> together;
-      for (size_t at = 0; at < ids.size(); at += cut) {
-        const auto part = std::span(ids).subspan(at, std::min(cut, ids.size() - at));
-        const int32_t neighbour = other[at % other.size()];
-        const Piece pieces[] = {{b, {&neighbour, 1}, false}, {a, part, true}, {c, std::span(other).first(3), false}};
-        const auto logits = shared->evaluate(pieces);
-        const auto mine = logits.subspan(n, part.size() * n);
-        together.insert(together.end(), mine.begin(), mine.end());
-      }
-      EXPECT_EQ(together, whole) << "cut into " << cut;
-      for (int sequence : {a, b, c}) shared->close(sequence);
-    }
+    expect_same_bits_in_any_step(*engine, ids, other);
   }
 }
 

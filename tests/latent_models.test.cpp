@@ -13,8 +13,7 @@
 #include "engine/model_setup.hpp"
 #include "engine/placement.hpp"
 #include "formats/convert.hpp"
-#include "ops/op.hpp"
-#include "tests/golden.hpp"
+#include "tests/language_golden.hpp"
 
 namespace consonant {
 namespace {
@@ -43,12 +42,6 @@ std::shared_ptr<Engine> load(const std::string& path, const Loading& loading = {
   return Engine::load(path, options);
 }
 
-std::vector<int32_t> greedy(Engine& engine, std::span<const int32_t> prompt) {
-  GenerateOptions options;
-  options.max_tokens = 16, options.ignore_eos = true;
-  return engine.session()->generate(prompt, options).tokens;
-}
-
 std::vector<float> watched(Runner& runner, const std::string& node, std::span<const int32_t> ids) {
   runner.watch({node});
   all_logits(runner, ids);
@@ -72,21 +65,7 @@ class LatentModel : public testing::TestWithParam<Place> {
   Golden golden() const { return golden_of(GetParam().model); }
 };
 
-TEST_P(LatentModel, AgreesWithTheReference) {
-  const auto engine = this->engine();
-  const Golden golden = this->golden();
-  Runner& runner = language_engine(*engine).runner();
-  const auto ids = golden.ids("input_ids"), other = golden.ids("input_ids_b");
-  const auto logits = all_logits(runner, ids), wanted = golden.floats("logits");
-  ASSERT_EQ(logits.size(), wanted.size());
-  const Distance d = distance_of(wanted, logits, vocabulary);
-  EXPECT_LE(d.max_abs, 1e-4);
-  EXPECT_GE(d.worst_cosine, 1 - 1e-6);
-  const auto other_logits = all_logits(runner, other), last = golden.floats("last_logits_b");
-  EXPECT_LE(distance_of(last, std::span(other_logits).last(last.size()), vocabulary).max_abs, 1e-4);
-  EXPECT_EQ(greedy(*engine, ids), golden.ids("greedy_ids"));
-  EXPECT_EQ(greedy(*engine, other), golden.ids("greedy_ids_b"));
-}
+TEST_P(LatentModel, AgreesWithTheReference) { expect_goldens(*engine(), golden()); }
 
 TEST_P(LatentModel, AgreesWithTheReferenceAfterAttentionAndLayer) {
   const auto engine = this->engine();
@@ -100,49 +79,9 @@ TEST_P(LatentModel, AgreesWithTheReferenceAfterAttentionAndLayer) {
   EXPECT_LE(distance_of(golden.floats("hidden.0"), watched(runner, "blk.0/add.2", ids), width).max_abs, 1e-5);
 }
 
-struct Routing {
-  std::vector<int32_t> ids;  // [token, used]
-  std::vector<float> weights;
-};
-
-std::map<int, Routing> routing_of(Runner& runner, std::span<const int32_t> tokens) {
-  std::map<int, Routing> layers;
-  runner.observe([&](const PlannedNode& planned, std::span<const View> outputs) {
-    if (!is(*planned.node, Op::route)) return false;
-    Routing& layer = layers[std::stoi(planned.node->name.substr(std::string("blk.").size()))];
-    for (int64_t t = 0; t < outputs[0].rows(); ++t) {
-      const auto* ids = outputs[0].row<int32_t>(t);
-      const auto* weights = outputs[1].row<float>(t);
-      layer.ids.insert(layer.ids.end(), ids, ids + outputs[0].last());
-      layer.weights.insert(layer.weights.end(), weights, weights + outputs[1].last());
-    }
-    return false;
-  });
-  all_logits(runner, tokens);
-  runner.observe({});
-  return layers;
-}
-
 TEST_P(LatentModel, ChoosesTheExpertsOfTheReference) {
   const auto engine = this->engine();
-  const Golden golden = this->golden();
-  const auto layers = routing_of(language_engine(*engine).runner(), golden.ids("input_ids"));
-  ASSERT_EQ(static_cast<int64_t>(layers.size()), engine->info().layers - 1);  // the first is dense
-  for (auto [layer, made] : layers) {
-    const auto ids = golden.ids(fmt::format("moe.{}.experts", layer));  // sorted by expert
-    const auto weights = golden.floats(fmt::format("moe.{}.weights", layer));
-    ASSERT_EQ(made.ids.size(), ids.size());
-    for (size_t i = 0; i < ids.size(); i += 2) {
-      if (made.ids[i] > made.ids[i + 1]) {
-        std::swap(made.ids[i], made.ids[i + 1]);
-        std::swap(made.weights[i], made.weights[i + 1]);
-      }
-      for (size_t j = i; j < i + 2; ++j) {
-        EXPECT_EQ(made.ids[j], ids[j]) << "layer " << layer << ", token " << i / 2;
-        EXPECT_NEAR(made.weights[j], weights[j], 1e-5) << "layer " << layer << ", token " << i / 2;
-      }
-    }
-  }
+  expect_routing(language_engine(*engine).runner(), golden(), static_cast<size_t>(engine->info().layers - 1));
 }
 
 std::vector<Place> places() {
@@ -252,24 +191,7 @@ TEST(LatentCache, CutsNeighboursAndThreadsChangeNoBit) {
       const Golden golden = golden_of(model);
       const auto ids = golden.ids("input_ids"), other = golden.ids("input_ids_b");
       const auto engine = load(path_of(model, file), {.precision = "auto", .kv = kv, .threads = 1});
-      LanguageEngine& language = language_engine(*engine);
-      const auto whole = all_logits(language.runner(), ids);
-      const auto shared = language.make_runner(3, 3);
-      EXPECT_EQ(all_logits(*shared, ids), whole) << "three threads";
-      for (const size_t cut : {size_t{1}, size_t{7}}) {
-        const int a = shared->open(), b = shared->open(), c = shared->open();
-        std::vector<float> together;
-        for (size_t at = 0; at < ids.size(); at += cut) {
-          const auto part = std::span(ids).subspan(at, std::min(cut, ids.size() - at));
-          const int32_t neighbour = other[at % other.size()];
-          const Piece pieces[] = {{b, {&neighbour, 1}, false}, {a, part, true}, {c, std::span(other).first(3), false}};
-          const auto logits = shared->evaluate(pieces);
-          const auto mine = logits.subspan(vocabulary, part.size() * vocabulary);
-          together.insert(together.end(), mine.begin(), mine.end());
-        }
-        EXPECT_EQ(together, whole) << "cut into " << cut;
-        for (const int sequence : {a, b, c}) shared->close(sequence);
-      }
+      expect_same_bits_in_any_step(*engine, ids, other);
     }
 }
 

@@ -12,7 +12,7 @@
 #include "engine/model_setup.hpp"
 #include "formats/convert.hpp"
 #include "ops/op.hpp"
-#include "tests/golden.hpp"
+#include "tests/language_golden.hpp"
 
 namespace consonant {
 namespace {
@@ -28,79 +28,21 @@ const Golden& golden() {
   return file;
 }
 
-std::vector<int32_t> greedy(Engine& engine, std::span<const int32_t> prompt) {
-  GenerateOptions options;
-  options.max_tokens = 16, options.ignore_eos = true;
-  return engine.session()->generate(prompt, options).tokens;
-}
-
-void expect_goldens(Engine& engine) {
-  Runner& runner = language_engine(engine).runner();
-  const auto ids = golden().ids("input_ids"), other = golden().ids("input_ids_b");
-  const auto logits = all_logits(runner, ids), wanted = golden().floats("logits");
-  ASSERT_EQ(logits.size(), wanted.size());
-  EXPECT_LE(distance_of(wanted, logits, vocabulary).max_abs, 1e-4);
-  EXPECT_GE(distance_of(wanted, logits, vocabulary).worst_cosine, 1 - 1e-6);
-  const auto other_logits = all_logits(runner, other), last = golden().floats("last_logits_b");
-  EXPECT_LE(distance_of(last, std::span(other_logits).last(last.size()), vocabulary).max_abs, 1e-4);
-  EXPECT_EQ(greedy(engine, ids), golden().ids("greedy_ids"));
-  EXPECT_EQ(greedy(engine, other), golden().ids("greedy_ids_b"));
-}
-
 struct Place {
   std::string path, device;
 };
 
 class Qwen3Moe : public testing::TestWithParam<Place> {};
 
-TEST_P(Qwen3Moe, AgreesWithTheReference) { expect_goldens(*load_engine(GetParam().path, "f32", 2, GetParam().device)); }
+TEST_P(Qwen3Moe, AgreesWithTheReference) {
+  expect_goldens(*load_engine(GetParam().path, "f32", 2, GetParam().device), golden());
+}
 
 // ---- which experts
 
-struct Routing {
-  std::vector<int32_t> ids;  // [token, used]
-  std::vector<float> weights;
-};
-
-// What a run of the prompt decides in each layer.
-std::map<int, Routing> routing_of(Runner& runner, std::span<const int32_t> tokens) {
-  std::map<int, Routing> layers;
-  runner.observe([&](const PlannedNode& planned, std::span<const View> outputs) {
-    if (!is(*planned.node, Op::route)) return false;
-    Routing& layer = layers[std::stoi(planned.node->name.substr(std::string("blk.").size()))];
-    for (int64_t t = 0; t < outputs[0].rows(); ++t) {
-      const auto* ids = outputs[0].row<int32_t>(t);
-      const auto* weights = outputs[1].row<float>(t);
-      layer.ids.insert(layer.ids.end(), ids, ids + outputs[0].last());
-      layer.weights.insert(layer.weights.end(), weights, weights + outputs[1].last());
-    }
-    return false;
-  });
-  all_logits(runner, tokens);
-  runner.observe({});
-  return layers;
-}
-
 TEST_P(Qwen3Moe, ChoosesTheExpertsOfTheReference) {
   const auto engine = load_engine(GetParam().path, "f32", 2, GetParam().device);
-  auto layers = routing_of(language_engine(*engine).runner(), golden().ids("input_ids"));
-  ASSERT_EQ(layers.size(), 2u);
-  for (auto& [layer, made] : layers) {
-    const auto ids = golden().ids(fmt::format("moe.{}.experts", layer));  // sorted by expert
-    const auto weights = golden().floats(fmt::format("moe.{}.weights", layer));
-    ASSERT_EQ(made.ids.size(), ids.size());
-    for (size_t i = 0; i < ids.size(); i += 2) {
-      EXPECT_GE(made.weights[i], made.weights[i + 1]) << "the better one comes first";
-      if (made.ids[i] > made.ids[i + 1]) {
-        std::swap(made.ids[i], made.ids[i + 1]);
-        std::swap(made.weights[i], made.weights[i + 1]);
-      }
-      for (size_t j = i; j < i + 2; ++j) {
-        EXPECT_EQ(made.ids[j], ids[j]) << "layer " << layer << ", token " << i / 2;
-        EXPECT_NEAR(made.weights[j], weights[j], 1e-5) << "layer " << layer << ", token " << i / 2;
-      }
-    }
-  }
+  expect_routing(language_engine(*engine).runner(), golden(), 2, true);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Qwen3Moe,
@@ -115,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(All, Qwen3Moe,
 TEST(Qwen3MoeFiles, ConvertedFromTheFolderTheyAreTheSame) {
   const auto path = std::filesystem::path(testing::TempDir()) / fmt::format("qwen3moe-{}.gguf", ::getpid());
   convert_model(open_model(folder), path, "f32", 2);
-  expect_goldens(*load_engine(path.string(), "f32"));
+  expect_goldens(*load_engine(path.string(), "f32"), golden());
   std::filesystem::remove(path);
 }
 
@@ -153,23 +95,7 @@ TEST(Qwen3MoeFiles, CutsNeighboursAndThreadsChangeNoBit) {
   const auto ids = golden().ids("input_ids"), other = golden().ids("input_ids_b");
   for (const std::string& path : {f32_file, mxfp4_file}) {
     const auto engine = load_engine(path, "auto", 1);
-    const auto whole = all_logits(language_engine(*engine).runner(), ids);
-    const auto shared = language_engine(*engine).make_runner(3, 3);
-    EXPECT_EQ(all_logits(*shared, ids), whole) << "three threads";
-    for (const size_t cut : {size_t{1}, size_t{7}}) {
-      const int a = shared->open(), b = shared->open();
-      std::vector<float> together;
-      for (size_t at = 0; at < ids.size(); at += cut) {
-        const auto part = std::span(ids).subspan(at, std::min(cut, ids.size() - at));
-        const int32_t neighbour = other[at % other.size()];
-        const Piece pieces[] = {{b, {&neighbour, 1}, false}, {a, part, true}};
-        const auto logits = shared->evaluate(pieces);
-        const auto mine = logits.subspan(vocabulary, part.size() * vocabulary);
-        together.insert(together.end(), mine.begin(), mine.end());
-      }
-      EXPECT_EQ(together, whole) << "cut into " << cut;
-      shared->close(a), shared->close(b);
-    }
+    expect_same_bits_in_any_step(*engine, ids, other);
   }
 }
 

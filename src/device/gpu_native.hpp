@@ -151,9 +151,6 @@ void launch(Accelerator& device, Grid grid, int64_t shared, Args... args) {
 #ifdef __HIPCC__
   hipLaunchKernelGGL(kernel, blocks, dim3(Threads), static_cast<unsigned>(shared), stream, device.progress(), args...);
 #else
-  // A processor divides its memory anew between kernels that want more or less of it shared, and then they can't
-  // overlap.
-  cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
   if (shared > 32 * 1024)  // with what the kernel declares itself it may be more than 48 KB
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   cudaLaunchConfig_t config = {};

@@ -2,13 +2,11 @@
 #include "engine/sequence_file.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 
-#include "base/checked.hpp"
+#include "base/atomic_file.hpp"
 #include "base/error.hpp"
 #include "device/accelerator.hpp"
 #include "formats/json.hpp"
@@ -37,47 +35,23 @@ uint32_t number_at(std::span<const std::byte> bytes, size_t at) {
   return n;
 }
 
-// A file that is written beside its place, and moved there when it is whole.
-class Writer {
+// A file whose end is the checksum of what precedes.
+class SummedFile {
  public:
-  explicit Writer(const std::filesystem::path& path)
-      : path_(path),
-        partial_(path.string() + fmt::format(".partial-{}", ::getpid())),
-        out_(partial_, std::ios::binary) {
-    if (!out_) throw_error(Exit::failed, "{}: can't be written", partial_.string());
-  }
-  ~Writer() {
-    if (done_) return;
-    out_.close();
-    std::error_code ignored;  // what remains is named as partial
-    std::filesystem::remove(partial_, ignored);
-  }
+  explicit SummedFile(const std::filesystem::path& path) : file_(path) {}
 
   void write(std::span<const std::byte> bytes) {
     sum_.add(bytes);
-    put(bytes);
+    file_.write(bytes);
   }
-  void finish() {
-    put(sum_.finish());
-    out_.close();
-    if (!out_) throw_error(Exit::failed, "{}: can't be written to its end", partial_.string());
-    std::error_code error;
-    std::filesystem::rename(partial_, path_, error);
-    if (error)
-      throw_error(Exit::failed, "{}: can't be named {}: {}", partial_.string(), path_.string(), error.message());
-    done_ = true;
+  void commit() {
+    file_.write(std::span<const std::byte>(sum_.finish()));
+    file_.commit();
   }
 
  private:
-  void put(std::span<const std::byte> bytes) {
-    out_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    if (!out_) throw_error(Exit::failed, "{}: can't be written", partial_.string());
-  }
-
-  std::filesystem::path path_, partial_;
-  std::ofstream out_;
+  AtomicFile file_;
   Sha256 sum_;
-  bool done_ = false;
 };
 
 // Calls fn(piece of the part, piece in the host's memory to fill or to read) piece by piece.
@@ -144,18 +118,18 @@ void save_sequence(const std::filesystem::path& path, Runner& runner, int sequen
                                   {"tokens", std::vector<int32_t>(tokens.begin(), tokens.end())}}
                                  .dump();
   if (header.size() > UINT32_MAX) bad_usage("a sequence of {} tokens can't be saved", tokens.size());
-  Writer writer(path);
-  writer.write(bytes_of(std::string(magic) + number(version) + number(static_cast<uint32_t>(header.size())) + header));
+  SummedFile file(path);
+  file.write(bytes_of(std::string(magic) + number(version) + number(static_cast<uint32_t>(header.size())) + header));
   Accelerator* const accelerator = runner.device().accelerator.get();
   const PinnedBuffer staging = accelerator ? PinnedBuffer(at_once, *accelerator) : PinnedBuffer();
   for (const std::span<std::byte> part : runner.parts(sequence))
     in_pieces(part, [&](std::span<std::byte> piece) {
-      if (!accelerator) return writer.write(piece);
+      if (!accelerator) return file.write(piece);
       accelerator->download(staging.data(), piece.data(), static_cast<int64_t>(piece.size()));
       accelerator->wait();
-      writer.write({staging.data(), piece.size()});
+      file.write({staging.data(), piece.size()});
     });
-  writer.finish();
+  file.commit();
 }
 
 std::vector<int32_t> restore_sequence(const std::filesystem::path& path, Runner& runner, int sequence,

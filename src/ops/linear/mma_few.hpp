@@ -9,7 +9,7 @@
 // inputs. The units' products are added in their order by the block's threads.
 //
 // The code is short rather than unrolled, but for the innermost products: a decoded token is a chain of kernels, each
-// of which finds another's instructions in its processor's cache, and 64 KB of them cost 4 us where 26 KB cost 1.
+// of which finds another's instructions in its processor's cache and has to fetch its own.
 #include "ops/activation_gpu.hpp"
 #include "ops/linear/mma_unit.hpp"
 #include "ops/rms_norm/rms_norm_gpu.hpp"
@@ -70,18 +70,18 @@ struct FewShape {
   int tokens;
   int units;  // of a row
   int tiles;
-  int team;   // warps that share a tile
-  int teams;  // of a block
-  int records_at, undo_at, row_at, squares_at, sums_at, end;
+  int team = 1;   // warps that share a tile
+  int teams = 1;  // of a block
+  int records_at = 0, undo_at = 0, row_at = 0, squares_at = 0, sums_at = 0, end = 0;
 };
 
-template <DType Type, int Warps>
+constexpr int few_warps = 8;   // of a block
 constexpr int few_stages = 2;  // units that a warp asks for ahead
 
-template <DType Type, int Together, int Warps>
+template <DType Type, int Together>
 constexpr void place(FewShape& s) {
   const int pairs = s.tokens * s.units;
-  s.records_at = Warps * few_stages<Type, Warps> * UnitLayout<Type>::bytes;
+  s.records_at = few_warps * few_stages * UnitLayout<Type>::bytes;
   s.undo_at = s.records_at + pairs * record_bytes<Type>;
   s.row_at = s.undo_at + (pairs * 4 + 15) / 16 * 16;
   s.squares_at = s.row_at + s.units * unit_columns * 4;
@@ -131,12 +131,12 @@ struct FewQueue {
 };
 
 // Adds the units' products of the teams' tiles, from `first` on, in their order.
-template <DType Type, int Together, int Warps>
+template <DType Type, int Together>
 GPU_FN void store_tiles(const Matrices<Type>& w, const FewShape& s, int first, gpu::Shared<const float> sums,
                         gpu::Shared<const float> undo, const ProductOutputs& outputs) {
   const int numbers = 16 * s.tokens;  // of a unit
   GPU_UNROLL_BY(1)
-  for (int team = gpu::warp(); team < s.teams; team += Warps) {
+  for (int team = gpu::warp(); team < s.teams; team += few_warps) {
     const int tile = first + team;
     if (tile >= s.tiles) break;
     const int which = Together == 2 ? 0 : FewQueue<Type, Together>::matrix_of(w, tile);
@@ -166,7 +166,7 @@ GPU_FN void store_tiles(const Matrices<Type>& w, const FewShape& s, int first, g
 
 // A block's records, [unit][token], a token after the other: its row comes to shared memory, where its squares are
 // added up as rms_norm does it.
-template <DType Type, int Warps>
+template <DType Type>
 struct FewRecords {
   const NormedInputs& in;
   const FewShape& s;
@@ -180,7 +180,7 @@ struct FewRecords {
       float scale = 1;
       if (in.weight) scale = norm();
       GPU_UNROLL_BY(1)
-      for (int unit = gpu::warp(); unit < s.units; unit += Warps) make_one(unit, token, scale);
+      for (int unit = gpu::warp(); unit < s.units; unit += few_warps) make_one(unit, token, scale);
     }
   }
 
@@ -191,13 +191,13 @@ struct FewRecords {
     const auto to = row();
     if (in.aligned) {
       GPU_UNROLL_BY(1)
-      for (int i = 4 * gpu::thread(); i < s.units * unit_columns; i += 4 * Warps * 32) {
+      for (int i = 4 * gpu::thread(); i < s.units * unit_columns; i += 4 * few_warps * 32) {
         const int left = in.columns - i;
         copy_part16(gpu::cast<uint8_t>(to + i), gpu::cast<const uint8_t>(from + (left > 0 ? i : 0)), 4 * left);
       }
     } else {
       GPU_UNROLL_BY(1)
-      for (int i = gpu::thread(); i < s.units * unit_columns; i += Warps * 32) {
+      for (int i = gpu::thread(); i < s.units * unit_columns; i += few_warps * 32) {
         if (i < in.columns)
           copy4(to + i, from + i);
         else
@@ -214,7 +214,7 @@ struct FewRecords {
     const bool is_short = in.columns <= short_norm;
     const int parts = is_short ? short_norm_threads / 32 : s.units;
     GPU_UNROLL_BY(1)
-    for (int part = gpu::warp(); part < parts; part += Warps) {
+    for (int part = gpu::warp(); part < parts; part += few_warps) {
       float sum = 0;
       if (is_short) {
         GPU_UNROLL_BY(1)
@@ -254,10 +254,10 @@ struct FewRecords {
 };
 
 // What block `block` of `blocks` does.
-template <DType Type, int Together, int Warps>
+template <DType Type, int Together>
 GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const NormedInputs& inputs,
                          const ProductOutputs& outputs, int block, int blocks, gpu::Shared<uint8_t> shared) {
-  constexpr int stages = few_stages<Type, Warps>, bytes = UnitLayout<Type>::bytes;
+  constexpr int stages = few_stages, bytes = UnitLayout<Type>::bytes;
   const auto weights = shared + gpu::warp() * stages * bytes;
   const auto records = shared + s.records_at;
   const auto undo = gpu::cast<float>(shared + s.undo_at), sums = gpu::cast<float>(shared + s.sums_at);
@@ -267,11 +267,11 @@ GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const Norme
   for (int i = 0; i < stages; ++i) queue.request(weights + i * bytes);
   if (inputs.weight) {
     GPU_UNROLL_BY(1)
-    for (int i = 32 * gpu::thread(); i < inputs.columns; i += 32 * Warps * 32) gpu::prefetch(inputs.weight + i);
+    for (int i = 32 * gpu::thread(); i < inputs.columns; i += 32 * few_warps * 32) gpu::prefetch(inputs.weight + i);
   }
 
   gpu::wait_for_inputs();
-  FewRecords<Type, Warps>{inputs, s, shared}.make();
+  FewRecords<Type>{inputs, s, shared}.make();
   gpu::sync();
 
   const int team = gpu::warp() / s.team, teams = s.teams, numbers = 16 * s.tokens;
@@ -297,15 +297,15 @@ GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const Norme
       }
     }
     gpu::sync();
-    store_tiles<Type, Together, Warps>(w, s, first, round, undo, outputs);
+    store_tiles<Type, Together>(w, s, first, round, undo, outputs);
   }
 }
 
-template <DType Type, int Together, int Warps>
+template <DType Type, int Together>
 GPU_KERNEL void few_products(Matrices<Type> w, FewShape s, NormedInputs inputs, ProductOutputs outputs) {
   GPU_DYNAMIC_SHARED(uint8_t, shared);
-  multiply_few<Type, Together, Warps>(w, s, inputs, outputs, static_cast<int>(gpu::block()),
-                                      static_cast<int>(gpu::blocks()), shared);
+  multiply_few<Type, Together>(w, s, inputs, outputs, static_cast<int>(gpu::block()), static_cast<int>(gpu::blocks()),
+                               shared);
 }
 
 // Products of one input by weights of two types: the first blocks have the ones, the others the others.
@@ -317,15 +317,14 @@ struct FewPart {
   int blocks;
 };
 
-template <DType First, DType Second, int Warps>
+template <DType First, DType Second>
 GPU_KERNEL void few_products_of_two(FewPart<First> first, FewPart<Second> second, NormedInputs inputs) {
   GPU_DYNAMIC_SHARED(uint8_t, shared);
   const int block = static_cast<int>(gpu::block());
   if (block < first.blocks)
-    multiply_few<First, 1, Warps>(first.w, first.s, inputs, first.outputs, block, first.blocks, shared);
+    multiply_few<First, 1>(first.w, first.s, inputs, first.outputs, block, first.blocks, shared);
   else
-    multiply_few<Second, 1, Warps>(second.w, second.s, inputs, second.outputs, block - first.blocks, second.blocks,
-                                   shared);
+    multiply_few<Second, 1>(second.w, second.s, inputs, second.outputs, block - first.blocks, second.blocks, shared);
 }
 
 }  // namespace consonant::GPU_BUILD::mma

@@ -48,34 +48,34 @@ Matrix<Type> matrix_of(const View& w) {
 
 // ---- few tokens
 
-// Warps of a block.
-constexpr int few_warps = 8;
-
 // A processor has so many blocks, of this kernel or of the next one, which asks for its weights before this one has
 // ended: if it can, a block takes no more memory than this.
 constexpr int few_resident = 2;
 constexpr int64_t few_bytes = 110 * 1024;
 
-inline int largest_team(int64_t units, int warps) { return static_cast<int>(std::clamp<int64_t>(units, 1, warps)); }
-// The least that a block of so many warps needs.
-template <DType Type, int Together, int Warps>
+// With the largest teams: what needs the least memory.
+template <DType Type, int Together>
+void place_largest(FewShape& s) {
+  s.team = std::clamp(s.units, 1, few_warps), s.teams = few_warps / s.team;
+  place<Type, Together>(s);
+}
+template <DType Type, int Together>
 int64_t least_memory(int64_t tokens, int64_t columns) {
-  const auto units = static_cast<int>(units_of(columns));
-  FewShape s = {static_cast<int>(tokens), units, 0, 1, Warps / largest_team(units, Warps), 0, 0, 0, 0, 0, 0};
-  place<Type, Together, Warps>(s);
+  FewShape s = {static_cast<int>(tokens), static_cast<int>(units_of(columns)), 0};
+  place_largest<Type, Together>(s);
   return s.end;
 }
 
 // Chooses how many warps share a tile: what leaves a warp the fewest units to do one after the other. Large teams where
 // that is the same, as they bring a tile sooner. Returns the blocks.
-template <DType Type, int Together, int Warps>
+template <DType Type, int Together>
 int64_t spread_few(FewShape& best, const Limits& limits) {
   int64_t least = INT64_MAX, blocks = 1;
+  place_largest<Type, Together>(best);
   FewShape s = best;
-  const int largest = largest_team(s.units, Warps);
-  for (s.team = largest; s.team > 0; --s.team) {
-    s.teams = Warps / s.team;
-    place<Type, Together, Warps>(s);
+  for (const int largest = s.team; s.team > 0; --s.team) {
+    s.teams = few_warps / s.team;
+    place<Type, Together>(s);
     if (s.team < largest && s.end > std::min(few_bytes, limits.shared_bytes)) break;
     const int64_t places = std::clamp<int64_t>(limits.shared_bytes / (s.end + 1024), 1, few_resident) *
                            std::max<int64_t>(limits.processors, 1);
@@ -84,7 +84,7 @@ int64_t spread_few(FewShape& best, const Limits& limits) {
     const int64_t cost = turns * Together * ceil_div(s.units, s.team);
     if (cost < least) least = cost, best = s, blocks = ceil_div(rounds, turns);
   }
-  place<Type, Together, Warps>(best);
+  place<Type, Together>(best);
   return blocks;
 }
 
@@ -108,17 +108,7 @@ FewPart<Type> few_part(const FewProducts& p) {
     part.outputs.bias[i] = at < p.biases.size() && p.biases[at] ? pointer<const float>(*p.biases[at]) : nullptr;
     if (i < (p.gated ? 1 : p.weights.size())) tiles += static_cast<int>(ceil_div(part.w.all[i].rows, 16));
   }
-  part.s = {static_cast<int>(p.x->shape[0]),
-            static_cast<int>(units_of(part.w.all[0].columns)),
-            tiles,
-            1,
-            1,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0};
+  part.s = {static_cast<int>(p.x->shape[0]), static_cast<int>(units_of(part.w.all[0].columns)), tiles};
   return part;
 }
 
@@ -130,18 +120,16 @@ inline NormedInputs normed_inputs(const FewProducts& p) {
 template <DType Type, int Together>
 void launch_few_as(const FewProducts& p, Accelerator& device) {
   FewPart<Type> part = few_part<Type>(p);
-  const int64_t blocks = spread_few<Type, Together, few_warps>(part.s, device.limits());
-  gpu::launch_early<few_products<Type, Together, few_warps>, few_warps * 32, few_resident>(
-      device, {blocks}, part.s.end, part.w, part.s, normed_inputs(p), part.outputs);
+  const int64_t blocks = spread_few<Type, Together>(part.s, device.limits());
+  gpu::launch_early<few_products<Type, Together>, few_warps * 32, few_resident>(device, {blocks}, part.s.end, part.w,
+                                                                                part.s, normed_inputs(p), part.outputs);
 }
 
 template <DType First, DType Second>
 void launch_few_of_two(const FewProducts& a, const FewProducts& b, Accelerator& device) {
   FewPart<First> first = few_part<First>(a);
   FewPart<Second> second = few_part<Second>(b);
-  const auto teams = [](FewShape& s) { s.team = largest_team(s.units, few_warps), s.teams = few_warps / s.team; };
-  teams(first.s), teams(second.s);
-  place<First, 1, few_warps>(first.s), place<Second, 1, few_warps>(second.s);
+  place_largest<First, 1>(first.s), place_largest<Second, 1>(second.s);
   const int64_t shared = std::max(first.s.end, second.s.end);
   const int64_t rounds[] = {ceil_div(first.s.tiles, first.s.teams), ceil_div(second.s.tiles, second.s.teams)};
   const int64_t places = few_resident * std::max<int64_t>(device.limits().processors, 1);
@@ -149,7 +137,7 @@ void launch_few_of_two(const FewProducts& a, const FewProducts& b, Accelerator& 
   while (ceil_div(rounds[0], turns) + ceil_div(rounds[1], turns) > places) ++turns;
   first.blocks = static_cast<int>(ceil_div(rounds[0], turns));
   second.blocks = static_cast<int>(ceil_div(rounds[1], turns));
-  gpu::launch_early<few_products_of_two<First, Second, few_warps>, few_warps * 32, few_resident>(
+  gpu::launch_early<few_products_of_two<First, Second>, few_warps * 32, few_resident>(
       device, {first.blocks + second.blocks}, shared, first, second, normed_inputs(a));
 }
 
@@ -160,7 +148,7 @@ void launch_few(const FewProducts& products, Accelerator& device) {
 
 template <DType Type>
 int64_t few_memory(int64_t tokens, int64_t columns, bool gated) {
-  return gated ? least_memory<Type, 2, few_warps>(tokens, columns) : least_memory<Type, 1, few_warps>(tokens, columns);
+  return gated ? least_memory<Type, 2>(tokens, columns) : least_memory<Type, 1>(tokens, columns);
 }
 
 // ---- some tokens

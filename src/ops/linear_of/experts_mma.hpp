@@ -84,8 +84,8 @@ GPU_KERNEL void expert_products(Matrices<Type> w, FewShape s, Experts experts, P
   const NormedInputs inputs = {{experts.x.row(pair), 0}, {}, 0, experts.columns, experts.aligned};
   ProductOutputs outputs = {};
   outputs.y[0] = {y.row(pair), 0}, outputs.activation = activation;
-  multiply_few<Type, Together, few_warps>(w, s, inputs, outputs, static_cast<int>(gpu::block()),
-                                          static_cast<int>(gpu::blocks()), shared);
+  multiply_few<Type, Together>(w, s, inputs, outputs, static_cast<int>(gpu::block()), static_cast<int>(gpu::blocks()),
+                               shared);
 }
 
 template <DType Type, int Together>
@@ -97,10 +97,8 @@ void launch_few_pairs(const Args& args, const Experts& experts, Accelerator& dev
     matrices.all[i] = first_expert<Type>(args.in[Together == 2 && i == 1 ? 3 : 2]);
     matrices.first[i] = i == 0 ? 0 : tiles;
   }
-  FewShape s = {};
-  s.tokens = 1, s.units = static_cast<int>(units_of(w.shape[2])), s.tiles = tiles;
-  s.team = largest_team(s.units, few_warps), s.teams = few_warps / s.team;
-  place<Type, Together, few_warps>(s);
+  FewShape s = {1, static_cast<int>(units_of(w.shape[2])), tiles};
+  place_largest<Type, Together>(s);
   gpu::launch_early<expert_products<Type, Together>, few_warps * 32, few_resident>(
       device, {ceil_div(tiles, s.teams), args.in[0].shape.count()}, s.end, matrices, s, experts,
       pair_rows<float>(args.out[0], args.in[0].shape[1]), args.attr<LinearOfAttr>().activation);
@@ -232,7 +230,7 @@ void launch_experts(const Args& args, Accelerator& device, std::byte* scratch) {
 
 template <DType Type>
 int64_t experts_memory(int64_t columns) {
-  return std::max<int64_t>(least_memory<Type, 2, few_warps>(1, columns), split_memory<Type, Small<Type, 8>>);
+  return std::max<int64_t>(least_memory<Type, 2>(1, columns), split_memory<Type, Small<Type, 8>>);
 }
 
 template <DType Type>
