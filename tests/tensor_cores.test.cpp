@@ -95,6 +95,7 @@ class TensorCores : public testing::Test {
     });
     for (size_t i = 0; i < few.size(); ++i)  // rounding to 11 bits adds up like noise
       ASSERT_NEAR(few[i], expected[i], 4 * 0x1p-11 * std::sqrt(spread[i])) << name(Type) << ", element " << i;
+    check_one_by_one<Type>(few);
     std::byte* const scratch = device->allocate(mma::records_scratch<Type>(5, k));
     const auto with_records = [&](const auto& form) {
       return results([&](const Args& args) { form(args, mma::launch_records<Type>(args.in[0], *device, scratch)); });
@@ -105,6 +106,28 @@ class TensorCores : public testing::Test {
     EXPECT_EQ(few, with_records([&](const Args& args, const mma::Records& records) {
                 EXPECT_TRUE((mma::launch_some<Type, 16>(args, *device, records)));
               }));
+  }
+
+  // A token alone has a form of its own.
+  template <DType Type>
+  void check_one_by_one(const std::vector<float>& few) {
+    const std::vector<View> all = in;
+    const auto rows = static_cast<size_t>(all[1].shape[0]);
+    for (int64_t t = 0; t < all[0].shape[0]; ++t) {
+      for (const size_t i : {0, 3}) {
+        in[i].shape = {1, all[i].shape[1]};
+        in[i].data = all[i].data + t * all[i].shape[1] * 4;
+      }
+      std::vector<float> one = results([&](const Args& args) {
+        const View *const weights[] = {&args.in[1]}, *const biases[] = {&args.in[2]}, *const y[] = {&args.out[0]};
+        mma::launch_few<Type>({.x = &args.in[0], .weights = weights, .biases = biases, .residual = &args.in[3], .y = y},
+                              *device);
+      });
+      one.resize(rows);
+      const auto from = few.begin() + t * static_cast<int64_t>(rows);
+      EXPECT_EQ(one, std::vector<float>(from, from + static_cast<int64_t>(rows))) << "token " << t;
+    }
+    in = all;
   }
 
   // Many tokens, in slabs of 24 rows or, of halves, as they are.

@@ -11,7 +11,7 @@
 // The code is short rather than unrolled, but for the innermost products: a decoded token is a chain of kernels, each
 // of which finds another's instructions in its processor's cache and has to fetch its own.
 #include "ops/activation_gpu.hpp"
-#include "ops/linear/mma_unit.hpp"
+#include "ops/linear/mma_one.hpp"
 #include "ops/rms_norm/rms_norm_gpu.hpp"
 
 namespace consonant::GPU_BUILD::mma {
@@ -253,8 +253,8 @@ struct FewRecords {
   }
 };
 
-// What block `block` of `blocks` does.
-template <DType Type, int Together>
+// What block `block` of `blocks` does; One: for a single token, in the form that suits it.
+template <DType Type, int Together, bool One>
 GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const NormedInputs& inputs,
                          const ProductOutputs& outputs, int block, int blocks, gpu::Shared<uint8_t> shared) {
   constexpr int stages = few_stages, bytes = UnitLayout<Type>::bytes;
@@ -283,16 +283,22 @@ GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const Norme
       for (int unit = gpu::warp() % s.team; unit < s.units; unit += s.team) {
         wait_for_batches<stages - 1>();
         warp_sync();
+        const int here = w.all[0].blocks_of(unit);
+        const auto record = records + unit * s.tokens * record_bytes<Type>;
         float product[4];
-        unit_product<Type>(weights + stage * bytes, w.all[0].blocks_of(unit),
-                           records + unit * s.tokens * record_bytes<Type>, s.tokens, product);
+        if constexpr (One)
+          unit_product_of_one<Type>(weights + stage * bytes, here, record, to + unit * numbers);
+        else
+          unit_product<Type>(weights + stage * bytes, here, record, s.tokens, product);
         warp_sync();
         queue.request(weights + stage * bytes);
         stage = stage + 1 < stages ? stage + 1 : 0;
-        GPU_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          const int token = lane_token<Type>(i);
-          if (token < s.tokens) to[unit * numbers + token * 16 + gpu::lane() / 4 + i / 2 * 8] = product[i];
+        if constexpr (!One) {
+          GPU_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            const int token = lane_token<Type>(i);
+            if (token < s.tokens) to[unit * numbers + token * 16 + gpu::lane() / 4 + i / 2 * 8] = product[i];
+          }
         }
       }
     }
@@ -301,11 +307,11 @@ GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const Norme
   }
 }
 
-template <DType Type, int Together>
+template <DType Type, int Together, bool One>
 GPU_KERNEL void few_products(Matrices<Type> w, FewShape s, NormedInputs inputs, ProductOutputs outputs) {
   GPU_DYNAMIC_SHARED(uint8_t, shared);
-  multiply_few<Type, Together>(w, s, inputs, outputs, static_cast<int>(gpu::block()), static_cast<int>(gpu::blocks()),
-                               shared);
+  multiply_few<Type, Together, One>(w, s, inputs, outputs, static_cast<int>(gpu::block()),
+                                    static_cast<int>(gpu::blocks()), shared);
 }
 
 // Products of one input by weights of two types: the first blocks have the ones, the others the others.
@@ -317,14 +323,15 @@ struct FewPart {
   int blocks;
 };
 
-template <DType First, DType Second>
+template <DType First, DType Second, bool One>
 GPU_KERNEL void few_products_of_two(FewPart<First> first, FewPart<Second> second, NormedInputs inputs) {
   GPU_DYNAMIC_SHARED(uint8_t, shared);
   const int block = static_cast<int>(gpu::block());
   if (block < first.blocks)
-    multiply_few<First, 1>(first.w, first.s, inputs, first.outputs, block, first.blocks, shared);
+    multiply_few<First, 1, One>(first.w, first.s, inputs, first.outputs, block, first.blocks, shared);
   else
-    multiply_few<Second, 1>(second.w, second.s, inputs, second.outputs, block - first.blocks, second.blocks, shared);
+    multiply_few<Second, 1, One>(second.w, second.s, inputs, second.outputs, block - first.blocks, second.blocks,
+                                 shared);
 }
 
 }  // namespace consonant::GPU_BUILD::mma

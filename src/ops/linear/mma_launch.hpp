@@ -4,6 +4,7 @@
 // Launches of linear's forms on tensor cores, for one type of weights. Each type's are compiled once, in mma_x.cuda.cu;
 // the product of halves is the same for all, in mma_halves.cuda.cu.
 #include <algorithm>
+#include <type_traits>
 
 #include "ops/linear/linear.hpp"
 #include "ops/linear/mma_few.hpp"
@@ -121,8 +122,11 @@ template <DType Type, int Together>
 void launch_few_as(const FewProducts& p, Accelerator& device) {
   FewPart<Type> part = few_part<Type>(p);
   const int64_t blocks = spread_few<Type, Together>(part.s, device.limits());
-  gpu::launch_early<few_products<Type, Together>, few_warps * 32, few_resident>(device, {blocks}, part.s.end, part.w,
-                                                                                part.s, normed_inputs(p), part.outputs);
+  const auto launch = [&](auto one) {
+    gpu::launch_early<few_products<Type, Together, decltype(one)::value>, few_warps * 32, few_resident>(
+        device, {blocks}, part.s.end, part.w, part.s, normed_inputs(p), part.outputs);
+  };
+  part.s.tokens == 1 ? launch(std::bool_constant<has_one<Type>>()) : launch(std::false_type());
 }
 
 template <DType First, DType Second>
@@ -137,8 +141,11 @@ void launch_few_of_two(const FewProducts& a, const FewProducts& b, Accelerator& 
   while (ceil_div(rounds[0], turns) + ceil_div(rounds[1], turns) > places) ++turns;
   first.blocks = static_cast<int>(ceil_div(rounds[0], turns));
   second.blocks = static_cast<int>(ceil_div(rounds[1], turns));
-  gpu::launch_early<few_products_of_two<First, Second>, few_warps * 32, few_resident>(
-      device, {first.blocks + second.blocks}, shared, first, second, normed_inputs(a));
+  const auto launch = [&](auto one) {
+    gpu::launch_early<few_products_of_two<First, Second, decltype(one)::value>, few_warps * 32, few_resident>(
+        device, {first.blocks + second.blocks}, shared, first, second, normed_inputs(a));
+  };
+  first.s.tokens == 1 ? launch(std::true_type()) : launch(std::false_type());
 }
 
 template <DType Type>

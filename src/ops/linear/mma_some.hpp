@@ -305,6 +305,10 @@ GPU_FN int do_slice(const SomeTile<Type, T>& tile, int slice, int stage, SomeSum
       else
         multiply_plain<Type, T>(tile.stage(stage), b, sums);
     }
+  static_assert(slice_blocks == 2);
+  GPU_UNROLL
+  for (int m = 0; m < T::down_each; ++m) GPU_UNROLL
+  for (int n = 0; n < T::across_each; ++n) sums[m][n].end_pair();
   return stage + 1 < stages ? stage + 1 : 0;
 }
 

@@ -141,12 +141,20 @@ GPU_FN int lane_token(int i) {
   return has_blocks(Type) ? t + i % 2 * 4 : 2 * t + i % 2;
 }
 
-// The sums while a unit's blocks are added up.
+// The sums while a unit's blocks are added up. Blocks with scales of their own are added up by pairs, and these in
+// their order.
 template <DType Type>
 struct UnitSums {
   static constexpr bool super = block_layout(Type).super();
-  float sums[super ? 1 : 4] = {};
+  float sums[super ? 1 : 4] = {}, pair[super ? 1 : 4] = {};
   int32_t high[super ? 4 : 1] = {}, low[super ? 4 : 1] = {};
+
+  GPU_FN void end_pair() {
+    if constexpr (has_blocks(Type) && !super) {
+      GPU_UNROLL
+      for (int i = 0; i < 4; ++i) sums[i] = gpu::add(sums[i], pair[i]), pair[i] = 0;
+    }
+  }
 };
 
 // A block of two groups, by whole numbers.
@@ -196,7 +204,7 @@ GPU_FN void add_block(const BlockOperands<Type>& w, uint32_t x0, uint32_t x1, in
       if constexpr (layout.super()) {
         to.high[2 * i + j] += w.scales[i][0] * c[2 * i], to.low[2 * i + j] += w.scales[i][0] * c[2 * i + 1];
       } else {
-        float& out = to.sums[2 * i + j];
+        float& out = to.pair[2 * i + j];
         out = gpu::fma(w.factors[i], static_cast<float>(256 * c[2 * i] + c[2 * i + 1]), out);
         if constexpr (layout.minimum()) out = gpu::fma(w.minima[i], static_cast<float>(sum), out);
       }
@@ -311,6 +319,7 @@ GPU_FN void unit_product(gpu::Shared<const uint8_t> weights, int here, gpu::Shar
           add_block<Type>(w, b % 2 ? words[j].z : words[j].x, b % 2 ? words[j].w : words[j].y, sum, j, unit);
         }
       }
+      unit.end_pair();
     }
     finish_unit<Type>(unit, scales, scales + Layout::group_bytes, sums, both, product);
   }

@@ -39,25 +39,24 @@ GPU_FN uint32_t bytes_less(uint32_t q) {
   return ((q | 0x80808080u) - 0x01010101u * Less) ^ 0x80808080u;
 }
 
-// The lane's quants of row g in a block as signed bytes: words t and t + 4. `base` and `upper` are the block's.
+// Quants of a row in a block as signed bytes: words t and t + 4, from the row's dwords of the planes that have them. Of
+// four bits, and of a single one, the first dword holds both words.
 template <DType Type>
-GPU_FN void quant_bytes(gpu::Shared<const uint32_t> base, gpu::Shared<const uint32_t> upper, int g, int t,
-                        uint32_t& low, uint32_t& high) {
+GPU_FN void quant_bytes(const uint32_t (&base)[2], const uint32_t (&upper)[2], int t, uint32_t& low, uint32_t& high) {
   constexpr BlockLayout layout = block_layout(Type);
   if constexpr (layout.base_bits == 8) {
-    low = base[8 * t + g], high = base[8 * t + 32 + g];
+    low = base[0], high = base[1];
   } else if constexpr (layout.base_bits == 4) {
-    const uint32_t word = base[8 * t + g];
-    low = word & 0x0F0F0F0Fu, high = word >> 4 & 0x0F0F0F0Fu;
+    low = base[0] & 0x0F0F0F0Fu, high = base[0] >> 4 & 0x0F0F0F0Fu;
   } else {
-    low = base[g] >> 2 * t & 0x03030303u, high = base[8 + g] >> 2 * t & 0x03030303u;
+    low = base[0] >> 2 * t & 0x03030303u, high = base[1] >> 2 * t & 0x03030303u;
   }
   if constexpr (layout.upper_bits == 1) {
-    const uint32_t word = upper[g] >> t;
+    const uint32_t word = upper[0] >> t;
     low |= (word & 0x01010101u) << layout.base_bits, high |= (word >> 4 & 0x01010101u) << layout.base_bits;
   } else if constexpr (layout.upper_bits == 2) {
-    low |= (upper[g] >> 2 * t & 0x03030303u) << layout.base_bits;
-    high |= (upper[8 + g] >> 2 * t & 0x03030303u) << layout.base_bits;
+    low |= (upper[0] >> 2 * t & 0x03030303u) << layout.base_bits;
+    high |= (upper[1] >> 2 * t & 0x03030303u) << layout.base_bits;
   }
   if constexpr (layout.quant == Quant::iq4 || layout.quant == Quant::fp4) {  // levels are 128 more
     low = levels<layout.quant>(packed_nibbles(low)) ^ 0x80808080u;
@@ -65,6 +64,24 @@ GPU_FN void quant_bytes(gpu::Shared<const uint32_t> base, gpu::Shared<const uint
   }
   if constexpr (layout.quant == Quant::offset)
     low = bytes_less<layout.offset>(low), high = bytes_less<layout.offset>(high);
+}
+
+// Where a plane of so many bits has the dwords of words t and t + 4 of row 0, in dwords from a block's begin, and how
+// many there are of them.
+constexpr int dwords_of(int bits) { return bits == 8 || bits == 2 ? 2 : bits == 0 ? 0 : 1; }
+GPU_FN int dword_of(int bits, int t, int i) { return bits == 8 ? 8 * t + 32 * i : bits == 4 ? 8 * t : 8 * i; }
+
+// The lane's quants of row g. `base` and `upper` are the block's.
+template <DType Type>
+GPU_FN void quant_bytes(gpu::Shared<const uint32_t> base, gpu::Shared<const uint32_t> upper, int g, int t,
+                        uint32_t& low, uint32_t& high) {
+  constexpr BlockLayout layout = block_layout(Type);
+  uint32_t from[2] = {}, above[2] = {};
+  GPU_UNROLL
+  for (int i = 0; i < dwords_of(layout.base_bits); ++i) from[i] = base[dword_of(layout.base_bits, t, i) + g];
+  GPU_UNROLL
+  for (int i = 0; i < dwords_of(layout.upper_bits); ++i) above[i] = upper[dword_of(layout.upper_bits, t, i) + g];
+  quant_bytes<Type>(from, above, t, low, high);
 }
 
 // Of a super-block's record, the whole scale of half h of block b, row r.

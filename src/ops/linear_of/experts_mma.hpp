@@ -84,8 +84,8 @@ GPU_KERNEL void expert_products(Matrices<Type> w, FewShape s, Experts experts, P
   const NormedInputs inputs = {{experts.x.row(pair), 0}, {}, 0, experts.columns, experts.aligned};
   ProductOutputs outputs = {};
   outputs.y[0] = {y.row(pair), 0}, outputs.activation = activation;
-  multiply_few<Type, Together>(w, s, inputs, outputs, static_cast<int>(gpu::block()), static_cast<int>(gpu::blocks()),
-                               shared);
+  multiply_few<Type, Together, has_one<Type>>(w, s, inputs, outputs, static_cast<int>(gpu::block()),
+                                              static_cast<int>(gpu::blocks()), shared);
 }
 
 template <DType Type, int Together>
