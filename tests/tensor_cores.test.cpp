@@ -6,10 +6,14 @@
 #include <cmath>
 #include <random>
 
-#include "ops/linear/mma_launch.hpp"
+#include "ops/linear/float_rows.hpp"
+#include "ops/rms_norm/rms_norm.hpp"
 #include "tensor/convert.hpp"
 
 namespace consonant::GPU_BUILD {
+
+GpuKernel rms_norm_gpu();
+
 namespace {
 
 View view(std::byte* data, DType type, Shape shape, Layout layout = Layout::plain) {
@@ -199,6 +203,38 @@ TEST_F(TensorCores, blocks_with_minima_and_a_broken_unit) { check<DType::q5_1>(3
 TEST_F(TensorCores, blocks_of_levels) { check<DType::mxfp4>(288); }
 TEST_F(TensorCores, bfloats) { check<DType::bf16>(264); }
 TEST_F(TensorCores, halves) { check<DType::f16>(520); }
+
+// Rows of float32, and their tokens normalised.
+TEST_F(TensorCores, float_rows) {
+  for (const int64_t k : {8, 264, 2560}) {
+    prepare<DType::f32>(11, 21, k);
+    const auto product = [&](const View* norm) {
+      return results([&](const Args& args) {
+        mma::FloatProduct p = mma::float_product(args.in[0], args.in[1], args.out[0]);
+        p.bias = pointer<const float>(args.in[2]), p.residual = mma::lines_of<const float>(args.in[3]);
+        if (norm) p.norm = pointer<const float>(*norm), p.epsilon = 1e-5f;
+        mma::launch_floats(p, *device);
+      });
+    };
+    const std::vector<float> all = product(nullptr);
+    for (size_t i = 0; i < all.size(); ++i)
+      ASSERT_NEAR(all[i], expected[i], 4 * 0x1p-23 * std::sqrt(spread[i]) + 1e-5) << "element " << i;
+    const View norm = view(upload(numbers(k, 1)), DType::f32, {k}), x = in[0];
+    const View normed = view(device->allocate(11 * k * 4), DType::f32, {11, k});
+    Node of_norm{};
+    of_norm.attributes = RmsNormAttr{1e-5f};
+    const View from[] = {x, norm};
+    rms_norm_gpu().launch({&of_norm, from, {&normed, 1}}, *device, nullptr);
+    const std::vector<float> fused = k > short_norm ? product(&norm) : std::vector<float>();
+    in[0] = normed;
+    const std::vector<float> apart = product(nullptr);
+    if (k > short_norm) EXPECT_EQ(fused, apart);
+    in[0].shape = {1, k}, in[3].shape = {1, 21};
+    std::vector<float> one = product(nullptr);
+    one.resize(21);
+    EXPECT_EQ(one, std::vector<float>(apart.begin(), apart.begin() + 21));
+  }
+}
 
 }  // namespace
 }  // namespace consonant::GPU_BUILD

@@ -12,7 +12,7 @@ namespace consonant::GPU_BUILD {
 
 constexpr int64_t most_few_tokens = 8;
 
-// Up to three matrices of one type, not float32, times the same x; or two of equal size, activation(w0 x) * (w1 x).
+// Up to three matrices of one type times the same x; or two of equal size, activation(w0 x) * (w1 x).
 struct FewProducts {
   const View* x;               // [token, columns] float32, its rows contiguous
   const View* norm = nullptr;  // [columns]: x is normalised by its root mean square first

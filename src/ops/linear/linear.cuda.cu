@@ -4,6 +4,7 @@
 // weights they are halves, of 11 bits, or 16 with bfloat weights. A token's result has the same bits however many there
 // are, since units' products are added up in their order. From halves_tokens on (mma_halves.hpp) the weights are
 // decoded first, and tokens and weights are halves: then its bits are others, but the same in all batches that large.
+// Few rows of float32 weights have a form of their own (float_rows.hpp).
 #include "ops/linear/linear.hpp"
 
 #include <fmt/format.h>
@@ -33,6 +34,9 @@ Refusal can_run(const Node& node, const Limits& limits) {
   if (node.attr<LinearAttr>().residual && !rows_contiguous(node.inputs.back()))
     return {"the residual isn't f32 in contiguous rows"};
   if (limits.shared_bytes < mma::forms_of(w.type()).least_memory) return {"a block has too little shared memory"};
+  if (w.type() == DType::f32 && w.shape()[0] > mma::most_float_rows)
+    return {fmt::format("w has {} rows of float32, more than {}", w.shape()[0], mma::most_float_rows)};
+  if (w.type() == DType::f32 && x.shape()[0] > 8 * 65535) return {"there are too many tokens for a grid"};
   if (w.shape()[0] > limits.grid * 16 || w.shape().last() > (1 << 30)) return {"w is too large"};
   return {};
 }

@@ -19,10 +19,13 @@ struct Forms {
 #define TYPE(name) Forms forms_##name();
 #include "ops/linear/mma.def"
 #undef TYPE
+Forms forms_f32();  // of few rows, on no tensor core
 
-// Nulls for a type that the tensor cores don't take.
+// Nulls for a type that these kernels don't take.
 inline Forms forms_of(DType type) {
   switch (type) {
+    case DType::f32:
+      return forms_f32();
 #define TYPE(name)  \
   case DType::name: \
     return forms_##name();
@@ -32,6 +35,8 @@ inline Forms forms_of(DType type) {
       return {};
   }
 }
+
+constexpr int64_t most_float_rows = 1024;  // of a float32 matrix, for which tiles would be better
 
 // From so many tokens and rows on, weights are first decoded to halves (mma_halves.hpp).
 constexpr int64_t halves_tokens = 128, halves_rows = 64;

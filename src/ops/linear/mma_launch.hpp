@@ -68,9 +68,9 @@ int64_t least_memory(int64_t tokens, int64_t columns) {
 }
 
 // Chooses how many warps share a tile: what leaves a warp the fewest units to do one after the other. Large teams where
-// that is the same, as they bring a tile sooner. Returns the blocks.
+// that is the same, as they bring a tile sooner. Returns the blocks of one of so many copies, which run side by side.
 template <DType Type, int Together>
-int64_t spread_few(FewShape& best, const Limits& limits) {
+int64_t spread_few(FewShape& best, const Limits& limits, int64_t copies = 1) {
   int64_t least = INT64_MAX, blocks = 1;
   place_largest<Type, Together>(best);
   FewShape s = best;
@@ -78,8 +78,9 @@ int64_t spread_few(FewShape& best, const Limits& limits) {
     s.teams = few_warps / s.team;
     place<Type, Together>(s);
     if (s.team < largest && s.end > std::min(few_bytes, limits.shared_bytes)) break;
-    const int64_t places = std::clamp<int64_t>(limits.shared_bytes / (s.end + 1024), 1, few_resident) *
-                           std::max<int64_t>(limits.processors, 1);
+    const int64_t all = std::clamp<int64_t>(limits.shared_bytes / (s.end + 1024), 1, few_resident) *
+                        std::max<int64_t>(limits.processors, 1),
+                  places = std::max<int64_t>(all / copies, 1);
     s.teams = static_cast<int>(std::clamp<int64_t>(ceil_div(s.tiles, places), 1, s.teams));
     const int64_t rounds = ceil_div(s.tiles, s.teams), turns = std::max<int64_t>(ceil_div(rounds, places), 1);
     const int64_t cost = turns * Together * ceil_div(s.units, s.team);

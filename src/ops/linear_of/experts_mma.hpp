@@ -98,10 +98,10 @@ void launch_few_pairs(const Args& args, const Experts& experts, Accelerator& dev
     matrices.first[i] = i == 0 ? 0 : tiles;
   }
   FewShape s = {1, static_cast<int>(units_of(w.shape[2])), tiles};
-  place_largest<Type, Together>(s);
+  const int64_t pairs = args.in[0].shape.count(), blocks = spread_few<Type, Together>(s, device.limits(), pairs);
   gpu::launch_early<expert_products<Type, Together>, few_warps * 32, few_resident>(
-      device, {ceil_div(tiles, s.teams), args.in[0].shape.count()}, s.end, matrices, s, experts,
-      pair_rows<float>(args.out[0], args.in[0].shape[1]), args.attr<LinearOfAttr>().activation);
+      device, {blocks, pairs}, s.end, matrices, s, experts, pair_rows<float>(args.out[0], args.in[0].shape[1]),
+      args.attr<LinearOfAttr>().activation);
 }
 
 // ---- many pairs

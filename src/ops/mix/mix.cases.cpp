@@ -10,11 +10,15 @@ namespace consonant {
 std::vector<OpCase> mix_cases() {
   std::vector<OpCase> cases;
   const auto add = [&](int64_t tokens, int64_t used, int64_t n) {
-    const auto build = [=](CaseBuilder& b) {
-      const Tensor x = b.values("x", per_token(tokens, used, n));
-      return mix(x, b.values("weights", per_token(tokens, used)));
-    };
-    cases.push_back({fmt::format("{} of [{}, {}]", used, tokens, n), build, used, std::sqrt(double(used))});
+    for (const bool residual : {false, true}) {
+      const auto build = [=](CaseBuilder& b) {
+        const Tensor x = b.values("x", per_token(tokens, used, n)),
+                     weights = b.values("weights", per_token(tokens, used));
+        return mix(x, weights, residual ? b.values("residual", per_token(tokens, n)) : Tensor{});
+      };
+      cases.push_back({fmt::format("{} of [{}, {}]{}", used, tokens, n, residual ? " and a residual" : ""), build,
+                       used + 1, std::sqrt(double(used))});
+    }
   };
   for (const int64_t n : {1, 2, 31, 64, 1023, 1024, 1029}) add(3, 2, n);
   for (const int64_t used : {1, 6, 8, 22}) add(5, used, 48);

@@ -53,6 +53,7 @@ void run(const Args& args, int64_t chunk, std::byte*) {
     std::fill_n(y.row<float>(t), y.last(), 0.0f);
     for (int64_t u = 0; u < used; ++u) HWY_DYNAMIC_DISPATCH(add_weighed)
     (x.row<float>(t * used + u), weights.row<float>(t)[u], y.row<float>(t), y.last());
+    if (args.in.size() > 2) HWY_DYNAMIC_DISPATCH(add_weighed)(args.in[2].row<float>(t), 1, y.row<float>(t), y.last());
   }
 }
 
