@@ -15,7 +15,7 @@ namespace consonant {
 namespace {
 
 // Steps of up to so many tokens are captured once their sizes come again: those of a prompt seldom do.
-constexpr int64_t captured_tokens = 16;
+constexpr int64_t captured_tokens = 64;
 
 }  // namespace
 

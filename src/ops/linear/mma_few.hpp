@@ -32,6 +32,8 @@ struct NormedInputs {
   float epsilon;
   int columns;
   bool aligned;  // rows of x to 16 bytes
+
+  GPU_FN gpu::Ptr<const float> row(int token) const { return x.row(token); }
 };
 
 // Element i of three that are arguments of a kernel, which then stay where arguments are.
@@ -84,8 +86,8 @@ constexpr void place(FewShape& s) {
   s.records_at = few_warps * few_stages * UnitLayout<Type>::bytes;
   s.undo_at = s.records_at + pairs * record_bytes<Type>;
   s.row_at = s.undo_at + (pairs * 4 + 15) / 16 * 16;
-  s.squares_at = s.row_at + s.units * unit_columns * 4;
-  s.sums_at = s.squares_at + (s.units * 4 + 15) / 16 * 16;
+  s.squares_at = s.row_at + (s.tokens == 1 ? s.units * unit_columns * 4 : 0);
+  s.sums_at = s.squares_at + ((pairs > 2 * s.tokens ? pairs : 2 * s.tokens) * 4 + 15) / 16 * 16;
   s.end = s.sums_at + 2 * Together * s.teams * pairs * 64;
 }
 
@@ -131,9 +133,9 @@ struct FewQueue {
 };
 
 // Adds the units' products of the teams' tiles, from `first` on, in their order.
-template <DType Type, int Together>
+template <DType Type, int Together, class Outputs>
 GPU_FN void store_tiles(const Matrices<Type>& w, const FewShape& s, int first, gpu::Shared<const float> sums,
-                        gpu::Shared<const float> undo, const ProductOutputs& outputs) {
+                        gpu::Shared<const float> undo, const Outputs& outputs) {
   const int numbers = 16 * s.tokens;  // of a unit
   GPU_UNROLL_BY(1)
   for (int team = gpu::warp(); team < s.teams; team += few_warps) {
@@ -164,28 +166,52 @@ GPU_FN void store_tiles(const Matrices<Type>& w, const FewShape& s, int first, g
   }
 }
 
-// A block's records, [unit][token], a token after the other: its row comes to shared memory, where its squares are
-// added up as rms_norm does it.
-template <DType Type>
+// A block's records, [unit][token]. A single row comes to shared memory, where its squares are added up as rms_norm
+// does it. Of several, each unit of a token is a warp's.
+template <DType Type, class Inputs>
 struct FewRecords {
-  const NormedInputs& in;
+  const Inputs& in;
   const FewShape& s;
   gpu::Shared<uint8_t> shared;
 
-  GPU_FN void make() const {
+  GPU_FN void make_one() const {
+    copy_row(in.row(0));
+    float scale = 1;
+    if (in.weight) {
+      add_squares_of_row();
+      gpu::sync();
+      scale = scale_of(0);
+    }
     GPU_UNROLL_BY(1)
-    for (int token = 0; token < s.tokens; ++token) {
-      if (token > 0) gpu::sync();  // the row before has been read
-      copy_row(in.x.row(token));
-      float scale = 1;
-      if (in.weight) scale = norm();
-      GPU_UNROLL_BY(1)
-      for (int unit = gpu::warp(); unit < s.units; unit += few_warps) make_one(unit, token, scale);
+    for (int unit = gpu::warp(); unit < s.units; unit += few_warps) {
+      Four x[2];
+      GPU_UNROLL
+      for (int i = 0; i < 2; ++i) x[i] = four_of(gpu::load16(row() + lane_column<Type>(unit, i)));
+      store(unit, 0, x, scale);
+    }
+  }
+  GPU_FN void make_all() const {
+    if (in.weight) {
+      add_squares();
+      gpu::sync();
+    }
+    const int pairs = s.units * s.tokens;
+    Four x[2];
+    if (gpu::warp() < pairs) load(gpu::warp(), x);
+    GPU_UNROLL_BY(1)
+    for (int pair = gpu::warp(); pair < pairs; pair += few_warps) {
+      Four now[2] = {x[0], x[1]};
+      if (pair + few_warps < pairs) load(pair + few_warps, x);  // while this one is worked on
+      const int token = pair % s.tokens;
+      store(pair / s.tokens, token, now, in.weight ? scale_of(token) : 1);
     }
   }
 
  private:
   GPU_FN gpu::Shared<float> row() const { return gpu::cast<float>(shared + s.row_at); }
+  GPU_FN gpu::Shared<float> squares() const { return gpu::cast<float>(shared + s.squares_at); }
+  GPU_FN bool is_short() const { return in.columns <= short_norm; }
+  GPU_FN int parts() const { return is_short() ? short_norm_threads / 32 : s.units; }  // whose squares are summed
 
   GPU_FN void copy_row(gpu::Ptr<const float> from) const {
     const auto to = row();
@@ -208,39 +234,62 @@ struct FewRecords {
     wait_for_batches<0>();
     gpu::sync();
   }
-  GPU_FN float norm() const {
-    static_assert(norm_unit == unit_columns);
-    const auto squares = gpu::cast<float>(shared + s.squares_at);
-    const bool is_short = in.columns <= short_norm;
-    const int parts = is_short ? short_norm_threads / 32 : s.units;
+  GPU_FN void load(int pair, Four (&x)[2]) const {
+    GPU_UNROLL
+    for (int i = 0; i < 2; ++i)
+      x[i] = load_four(in.row(pair % s.tokens), lane_column<Type>(pair / s.tokens, i), in.columns, in.aligned);
+  }
+  template <class Row>
+  GPU_FN float short_squares(const Row& row, int part) const {
+    float sum = 0;
     GPU_UNROLL_BY(1)
-    for (int part = gpu::warp(); part < parts; part += few_warps) {
+    for (int i = 32 * part + gpu::lane(); i < in.columns; i += short_norm_threads) sum += row[i] * row[i];
+    return gpu::warp_sum(sum);
+  }
+  GPU_FN void add_squares_of_row() const {
+    static_assert(norm_unit == unit_columns);
+    GPU_UNROLL_BY(1)
+    for (int part = gpu::warp(); part < parts(); part += few_warps) {
       float sum = 0;
-      if (is_short) {
-        GPU_UNROLL_BY(1)
-        for (int i = gpu::thread(); i < in.columns; i += short_norm_threads) sum += row()[i] * row()[i];
-        sum = gpu::warp_sum(sum);
+      if (is_short()) {
+        sum = short_squares(row(), part);
       } else {
         Four x[2];
         GPU_UNROLL
         for (int i = 0; i < 2; ++i) x[i] = four_of(gpu::load16(row() + norm_column(part, i)));
         sum = unit_squares(x);
       }
-      if (gpu::lane() == 0) squares[part] = sum;
+      if (gpu::lane() == 0) squares()[part] = sum;
     }
-    gpu::sync();
+  }
+  GPU_FN void add_squares() const {
+    const int count = parts() * s.tokens;
+    GPU_UNROLL_BY(1)
+    for (int at = gpu::warp(); at < count; at += few_warps) {
+      const int part = at / s.tokens;
+      const auto from = in.row(at % s.tokens);
+      float sum = 0;
+      if (is_short()) {
+        sum = short_squares(from, part);
+      } else {
+        Four x[2];
+        GPU_UNROLL
+        for (int i = 0; i < 2; ++i) x[i] = load_four(from, norm_column(part, i), in.columns, in.aligned);
+        sum = unit_squares(x);
+      }
+      if (gpu::lane() == 0) squares()[at] = sum;
+    }
+  }
+  GPU_FN float scale_of(int token) const {
     float sum = 0;
     GPU_UNROLL_BY(4)
-    for (int part = 0; part < parts; ++part) sum += squares[part];
+    for (int part = 0; part < parts(); ++part) sum += squares()[part * s.tokens + token];
     return norm_scale(sum, in.columns, in.epsilon);
   }
-  GPU_FN void make_one(int unit, int token, float scale) const {
-    Four x[2];
+  GPU_FN void store(int unit, int token, Four (&x)[2], float scale) const {
     GPU_UNROLL
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2 && in.weight; ++i) {
       const int column = lane_column<Type>(unit, i);
-      x[i] = four_of(gpu::load16(row() + column));
-      if (!in.weight) continue;
       GPU_UNROLL
       for (int j = 0; j < 4; ++j) {
         const float weight = (has_blocks(Type) ? column : column + j) < in.columns ? in.weight[column + j] : 0;
@@ -254,9 +303,9 @@ struct FewRecords {
 };
 
 // What block `block` of `blocks` does; One: for a single token, in the form that suits it.
-template <DType Type, int Together, bool One>
-GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const NormedInputs& inputs,
-                         const ProductOutputs& outputs, int block, int blocks, gpu::Shared<uint8_t> shared) {
+template <DType Type, int Together, bool One, class Inputs, class Outputs>
+GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const Inputs& inputs, const Outputs& outputs,
+                         int block, int blocks, gpu::Shared<uint8_t> shared) {
   constexpr int stages = few_stages, bytes = UnitLayout<Type>::bytes;
   const auto weights = shared + gpu::warp() * stages * bytes;
   const auto records = shared + s.records_at;
@@ -271,7 +320,10 @@ GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const Norme
   }
 
   gpu::wait_for_inputs();
-  FewRecords<Type>{inputs, s, shared}.make();
+  if constexpr (One)
+    FewRecords<Type, Inputs>{inputs, s, shared}.make_one();
+  else
+    FewRecords<Type, Inputs>{inputs, s, shared}.make_all();
   gpu::sync();
 
   const int team = gpu::warp() / s.team, teams = s.teams, numbers = 16 * s.tokens;

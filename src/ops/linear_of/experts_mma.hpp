@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Experts' products on CUDA's tensor cores, in two forms that give a pair of token and slot the same bits
+// Experts' products on CUDA's tensor cores, in three forms that give a pair of token and slot the same bits
 // (ops/linear/mma_some.hpp has those of mma_few.hpp):
 //   few pairs    one launch: a block has some tiles of the expert of one pair, or of its two that are gated. Bound by
 //                reading the chosen experts, each as often as it was chosen
+//   some pairs   pairs are sorted by expert first, and a block has up to 8 of the same one: each expert is read once
 //   many pairs   pairs are sorted by expert, their records made in that order, and tiles of 64 rows by 8, 16 or 32
 //                pairs of one expert multiplied. Bound by reading all experts once while groups are small, and by the
 //                tensor cores from some dozen pairs a group on
@@ -88,20 +89,100 @@ GPU_KERNEL void expert_products(Matrices<Type> w, FewShape s, Experts experts, P
                                               static_cast<int>(gpu::blocks()), shared);
 }
 
+// The first expert's.
+template <DType Type, int Together>
+Matrices<Type> expert_matrices(const Args& args) {
+  Matrices<Type> matrices = {};
+  for (size_t i = 0; i < 3; ++i) {
+    matrices.all[i] = first_expert<Type>(args.in[Together == 2 && i == 1 ? 3 : 2]);
+    matrices.first[i] = i == 0 ? 0 : static_cast<int>(ceil_div(args.in[2].shape[1], 16));
+  }
+  return matrices;
+}
+
 template <DType Type, int Together>
 void launch_few_pairs(const Args& args, const Experts& experts, Accelerator& device) {
   const View& w = args.in[2];
   const auto tiles = static_cast<int>(ceil_div(w.shape[1], 16));
-  Matrices<Type> matrices = {};
-  for (size_t i = 0; i < 3; ++i) {
-    matrices.all[i] = first_expert<Type>(args.in[Together == 2 && i == 1 ? 3 : 2]);
-    matrices.first[i] = i == 0 ? 0 : tiles;
-  }
   FewShape s = {1, static_cast<int>(units_of(w.shape[2])), tiles};
   const int64_t pairs = args.in[0].shape.count(), blocks = spread_few<Type, Together>(s, device.limits(), pairs);
   gpu::launch_early<expert_products<Type, Together>, few_warps * 32, few_resident>(
-      device, {blocks, pairs}, s.end, matrices, s, experts, pair_rows<float>(args.out[0], args.in[0].shape[1]),
-      args.attr<LinearOfAttr>().activation);
+      device, {blocks, pairs}, s.end, expert_matrices<Type, Together>(args), s, experts,
+      pair_rows<float>(args.out[0], args.in[0].shape[1]), args.attr<LinearOfAttr>().activation);
+}
+
+// ---- some pairs
+
+// Those of a tile of pairs of one expert, as multiply_few wants them.
+struct TileInputs {
+  const Experts& experts;
+  gpu::Ptr<const int32_t> order;  // from the tile's first pair on
+  gpu::Ptr<const float> weight = nullptr;
+  float epsilon = 0;
+  int columns;
+  bool aligned;
+
+  GPU_FN gpu::Ptr<const float> row(int token) const { return experts.x.row(order[token]); }
+};
+
+struct TileOutputs {
+  PairRows<float> y;
+  gpu::Ptr<const int32_t> order;
+  Activation activation;
+
+  GPU_FN void store(int, int row, int token, float sum) const { y.row(order[token])[row] = sum; }
+  GPU_FN void store_gated(int row, int token, float gate, float sum) const {
+    const float active =
+        activation == Activation::silu ? activated<Activation::silu>(gate) : activated<Activation::gelu>(gate);
+    y.row(order[token])[row] = active * sum;
+  }
+};
+
+template <DType Type, int Together>
+GPU_KERNEL void expert_tiles(Matrices<Type> w, FewShape s, Experts experts, gpu::Ptr<const int32_t> tiles,
+                             gpu::Ptr<const int32_t> order, PairRows<float> y, Activation activation) {
+  GPU_DYNAMIC_SHARED(uint8_t, shared);
+  gpu::wait_for_inputs();
+  const auto tile = tiles + gpu::block_y() * 4;
+  const int64_t at = tile[0] * experts.expert_bytes;
+  const int first = tile[1];
+  s.tokens = tile[2];
+  if (s.tokens == 0) return;
+  GPU_UNROLL
+  for (int i = 0; i < 3; ++i) w.all[i].data = w.all[i].data + at;
+  const TileInputs inputs = {experts, order + first, nullptr, 0, experts.columns, experts.aligned};
+  multiply_few<Type, Together, false>(w, s, inputs, TileOutputs{y, order + first, activation},
+                                      static_cast<int>(gpu::block()), static_cast<int>(gpu::blocks()), shared);
+}
+
+template <DType Type, int Together>
+FewShape tile_shape(int64_t rows, int64_t columns) {
+  FewShape s = {static_cast<int>(most_few_tokens), static_cast<int>(units_of(columns)),
+                static_cast<int>(ceil_div(rows, 16))};
+  place_largest<Type, Together>(s);
+  return s;
+}
+
+template <DType Type>
+bool takes_tiles(const Args& args, const Limits& limits) {
+  const Shape& w = args.in[2].shape;
+  const int64_t memory =
+      args.attr<LinearOfAttr>().gated ? tile_shape<Type, 2>(w[1], w[2]).end : tile_shape<Type, 1>(w[1], w[2]).end;
+  return memory <= limits.shared_bytes && most_tiles(args.in[0].shape.count(), w[0], most_few_tokens) <= 65535;
+}
+
+template <DType Type, int Together>
+void launch_some_pairs(const Args& args, const Experts& experts, Accelerator& device, std::byte* scratch) {
+  const PairGroups groups = groups_of(args.in[0], experts.experts, most_few_tokens, scratch);
+  launch_groups(device, groups);
+  const View& w = args.in[2];
+  FewShape s = tile_shape<Type, Together>(w.shape[1], w.shape[2]);
+  const int64_t blocks =
+      spread_few<Type, Together>(s, device.limits(), std::min(args.in[0].shape.count(), experts.experts));
+  const gpu::Ptr<const int32_t> tiles = groups.tiles, order = groups.order;
+  gpu::launch_early<expert_tiles<Type, Together>, few_warps * 32, few_resident>(
+      device, {blocks, groups.tile_count}, s.end, expert_matrices<Type, Together>(args), s, experts, tiles, order,
+      pair_rows<float>(args.out[0], args.in[0].shape[1]), args.attr<LinearOfAttr>().activation);
 }
 
 // ---- many pairs
@@ -218,14 +299,15 @@ void launch_experts(const Args& args, Accelerator& device, std::byte* scratch) {
   if (args.out[0].shape.count() == 0) return;
   const Experts experts = experts_in<Type>(args);
   const int64_t pairs = args.in[0].shape.count();
-  // Up to here most of what was chosen was chosen by one token alone.
-  const bool few = pairs <= std::min<int64_t>(experts.experts, 65535) || args.in[0].shape[0] == 1;
-  if (!few)
-    launch_many_pairs<Type>(args, experts, device, scratch);
-  else if (args.attr<LinearOfAttr>().gated)
-    launch_few_pairs<Type, 2>(args, experts, device);
+  const bool gated = args.attr<LinearOfAttr>().gated, one = args.in[0].shape[0] == 1;
+  // Up to half as many pairs as experts most were chosen by one token alone; up to four times as many, by few.
+  if (one || pairs <= std::min<int64_t>(experts.experts / 2, 65535))
+    gated ? launch_few_pairs<Type, 2>(args, experts, device) : launch_few_pairs<Type, 1>(args, experts, device);
+  else if (pairs <= 4 * experts.experts && takes_tiles<Type>(args, device.limits()))
+    gated ? launch_some_pairs<Type, 2>(args, experts, device, scratch)
+          : launch_some_pairs<Type, 1>(args, experts, device, scratch);
   else
-    launch_few_pairs<Type, 1>(args, experts, device);
+    launch_many_pairs<Type>(args, experts, device, scratch);
 }
 
 template <DType Type>

@@ -62,6 +62,10 @@ std::vector<OpCase> linear_of_cases() {
     cases.push_back(product({type, 150, 2, 6, 70, 256, false, DType::f32, {3, 1, 3, 0, 3, 5, 3, 1, 3}}));
     cases.push_back(product({type, 70, 2, 3, 70, 512, true}));
     cases.push_back(product({type, 6, 4, 130, 40, 256}));
+    // Few of an expert's tokens, or some more.
+    cases.push_back(product({type, 9, 2, 12, 70, 512, true}));
+    for (const bool gated : {false, true})
+      cases.push_back(product({type, 20, 2, 12, 70, 512, false, DType::f32, {3, 1, 3, 0, 3}, gated}));
   }
   for (const DType x : {DType::q8_x, DType::q16_x}) {
     cases.push_back(product({DType::q4_1, 310, 2, 5, 27, 64, false, x, {3, 1, 3, 0, 3, 3, 3}}));

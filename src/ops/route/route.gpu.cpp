@@ -26,6 +26,7 @@ GPU_FN void for_ranks(gpu::Shared<uint64_t> keys, int count, const F& fn) {
   for (int i = gpu::thread(); i < count; i += gpu::threads()) {
     const uint64_t key = keys[i];
     int rank = 0;
+    GPU_UNROLL_BY(8)
     for (int j = 0; j < count; ++j) rank += keys[j] < key ? 1 : 0;
     fn(i, rank);
   }
@@ -33,6 +34,7 @@ GPU_FN void for_ranks(gpu::Shared<uint64_t> keys, int count, const F& fn) {
 
 GPU_FN float in_order(gpu::Shared<float> x, int count) {
   float sum = 0;
+  GPU_UNROLL_BY(16)
   for (int i = 0; i < count; ++i) sum = gpu::add(sum, x[i]);
   return sum;
 }
