@@ -71,8 +71,8 @@ inline int64_t partial_bytes(int64_t tokens, int64_t heads, int64_t splits, int6
 // be faster, and would want more memory.
 inline int64_t most_split_tokens(int64_t heads, int64_t kv_heads, int64_t splits, int64_t dim, const Limits& limits) {
   constexpr int64_t most_bytes = 64 << 20;
-  if (splits < 2) return 0;
-  const int64_t wanted = ceil_div(4 * limits.processors, kv_heads);
+  // A single split is combined with nothing, but its block has the rows of one token only, and so is done sooner.
+  const int64_t wanted = ceil_div((splits < 2 ? 1 : 4) * limits.processors, kv_heads);
   return std::clamp<int64_t>(most_bytes / std::max<int64_t>(1, partial_bytes(1, heads, splits, dim)), 1, wanted);
 }
 inline int64_t attention_scratch(const Node& node, const Limits& limits) {

@@ -302,11 +302,12 @@ struct FewRecords {
   }
 };
 
-// What block `block` of `blocks` does; One: for a single token, in the form that suits it.
-template <DType Type, int Together, bool One, class Inputs, class Outputs>
+// What block `block` of `blocks` does. Most: of the tokens, 1, 4 or 8; a single one has a form that suits it.
+template <DType Type, int Together, int Most, class Inputs, class Outputs>
 GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const Inputs& inputs, const Outputs& outputs,
                          int block, int blocks, gpu::Shared<uint8_t> shared) {
   constexpr int stages = few_stages, bytes = UnitLayout<Type>::bytes;
+  constexpr bool one = Most == 1 && has_one<Type>;
   const auto weights = shared + gpu::warp() * stages * bytes;
   const auto records = shared + s.records_at;
   const auto undo = gpu::cast<float>(shared + s.undo_at), sums = gpu::cast<float>(shared + s.sums_at);
@@ -320,7 +321,7 @@ GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const Input
   }
 
   gpu::wait_for_inputs();
-  if constexpr (One)
+  if constexpr (one)
     FewRecords<Type, Inputs>{inputs, s, shared}.make_one();
   else
     FewRecords<Type, Inputs>{inputs, s, shared}.make_all();
@@ -338,14 +339,14 @@ GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const Input
         const int here = w.all[0].blocks_of(unit);
         const auto record = records + unit * s.tokens * record_bytes<Type>;
         float product[4];
-        if constexpr (One)
+        if constexpr (one)
           unit_product_of_one<Type>(weights + stage * bytes, here, record, to + unit * numbers);
         else
-          unit_product<Type>(weights + stage * bytes, here, record, s.tokens, product);
+          unit_product<Type, Most>(weights + stage * bytes, here, record, s.tokens, product);
         warp_sync();
         queue.request(weights + stage * bytes);
         stage = stage + 1 < stages ? stage + 1 : 0;
-        if constexpr (!One) {
+        if constexpr (!one) {
           GPU_UNROLL
           for (int i = 0; i < 4; ++i) {
             const int token = lane_token<Type>(i);
@@ -359,11 +360,11 @@ GPU_FN void multiply_few(const Matrices<Type>& w, const FewShape& s, const Input
   }
 }
 
-template <DType Type, int Together, bool One>
+template <DType Type, int Together, int Most>
 GPU_KERNEL void few_products(Matrices<Type> w, FewShape s, NormedInputs inputs, ProductOutputs outputs) {
   GPU_DYNAMIC_SHARED(uint8_t, shared);
-  multiply_few<Type, Together, One>(w, s, inputs, outputs, static_cast<int>(gpu::block()),
-                                    static_cast<int>(gpu::blocks()), shared);
+  multiply_few<Type, Together, Most>(w, s, inputs, outputs, static_cast<int>(gpu::block()),
+                                     static_cast<int>(gpu::blocks()), shared);
 }
 
 // Products of one input by weights of two types: the first blocks have the ones, the others the others.
@@ -375,15 +376,15 @@ struct FewPart {
   int blocks;
 };
 
-template <DType First, DType Second, bool One>
+template <DType First, DType Second, int Most>
 GPU_KERNEL void few_products_of_two(FewPart<First> first, FewPart<Second> second, NormedInputs inputs) {
   GPU_DYNAMIC_SHARED(uint8_t, shared);
   const int block = static_cast<int>(gpu::block());
   if (block < first.blocks)
-    multiply_few<First, 1, One>(first.w, first.s, inputs, first.outputs, block, first.blocks, shared);
+    multiply_few<First, 1, Most>(first.w, first.s, inputs, first.outputs, block, first.blocks, shared);
   else
-    multiply_few<Second, 1, One>(second.w, second.s, inputs, second.outputs, block - first.blocks, second.blocks,
-                                 shared);
+    multiply_few<Second, 1, Most>(second.w, second.s, inputs, second.outputs, block - first.blocks, second.blocks,
+                                  shared);
 }
 
 }  // namespace consonant::GPU_BUILD::mma

@@ -123,11 +123,12 @@ template <DType Type, int Together>
 void launch_few_as(const FewProducts& p, Accelerator& device) {
   FewPart<Type> part = few_part<Type>(p);
   const int64_t blocks = spread_few<Type, Together>(part.s, device.limits());
-  const auto launch = [&](auto one) {
-    gpu::launch_early<few_products<Type, Together, decltype(one)::value>, few_warps * 32, few_resident>(
+  const auto launch = [&](auto most) {
+    gpu::launch_early<few_products<Type, Together, decltype(most)::value>, few_warps * 32, few_resident>(
         device, {blocks}, part.s.end, part.w, part.s, normed_inputs(p), part.outputs);
   };
-  part.s.tokens == 1 ? launch(std::bool_constant<has_one<Type>>()) : launch(std::false_type());
+  using Most = std::integral_constant<int, static_cast<int>(most_few_tokens)>;
+  part.s.tokens == 1 ? launch(std::integral_constant<int, 1>()) : launch(Most());
 }
 
 template <DType First, DType Second>
@@ -142,11 +143,12 @@ void launch_few_of_two(const FewProducts& a, const FewProducts& b, Accelerator& 
   while (ceil_div(rounds[0], turns) + ceil_div(rounds[1], turns) > places) ++turns;
   first.blocks = static_cast<int>(ceil_div(rounds[0], turns));
   second.blocks = static_cast<int>(ceil_div(rounds[1], turns));
-  const auto launch = [&](auto one) {
-    gpu::launch_early<few_products_of_two<First, Second, decltype(one)::value>, few_warps * 32, few_resident>(
+  const auto launch = [&](auto most) {
+    gpu::launch_early<few_products_of_two<First, Second, decltype(most)::value>, few_warps * 32, few_resident>(
         device, {first.blocks + second.blocks}, shared, first, second, normed_inputs(a));
   };
-  first.s.tokens == 1 ? launch(std::true_type()) : launch(std::false_type());
+  using Most = std::integral_constant<int, static_cast<int>(most_few_tokens)>;
+  first.s.tokens == 1 ? launch(std::integral_constant<int, 1>()) : launch(Most());
 }
 
 template <DType Type>

@@ -255,8 +255,9 @@ GPU_FN void finish_unit(const UnitSums<Type>& from, gpu::Shared<const uint8_t> u
 }
 
 // The products of a unit of 16 rows, at `weights` in shared memory, with up to 8 tokens, whose records are one after
-// the other; `here`: blocks of the unit that are there.
-template <DType Type>
+// the other; `here`: blocks of the unit that are there. Most: of the tokens, for which there are fewer instructions up
+// to 4.
+template <DType Type, int Most>
 GPU_FN void unit_product(gpu::Shared<const uint8_t> weights, int here, gpu::Shared<const uint8_t> records, int tokens,
                          float (&product)[4]) {
   using Layout = UnitLayout<Type>;
@@ -287,7 +288,7 @@ GPU_FN void unit_product(gpu::Shared<const uint8_t> weights, int here, gpu::Shar
                   upper_bytes = static_cast<int>(layout.upper_bytes());
     constexpr int each = layout.super() ? 0 : static_cast<int>(layout.record_bytes());
     const auto scales = weights + Layout::records_at;
-    const bool both = tokens > 4;
+    const bool both = Most > 4 && tokens > 4;
     gpu::Shared<const uint8_t> x[2], sums[2];
     GPU_UNROLL
     for (int j = 0; j < 2; ++j) {

@@ -5,7 +5,7 @@
 // (ops/linear/mma_some.hpp has those of mma_few.hpp):
 //   few pairs    one launch: a block has some tiles of the expert of one pair, or of its two that are gated. Bound by
 //                reading the chosen experts, each as often as it was chosen
-//   some pairs   pairs are sorted by expert first, and a block has up to 8 of the same one: each expert is read once
+//   some pairs   pairs are sorted by expert first, and a block has up to 4 of the same one: most experts are read once
 //   many pairs   pairs are sorted by expert, their records made in that order, and tiles of 64 rows by 8, 16 or 32
 //                pairs of one expert multiplied. Bound by reading all experts once while groups are small, and by the
 //                tensor cores from some dozen pairs a group on
@@ -85,8 +85,8 @@ GPU_KERNEL void expert_products(Matrices<Type> w, FewShape s, Experts experts, P
   const NormedInputs inputs = {{experts.x.row(pair), 0}, {}, 0, experts.columns, experts.aligned};
   ProductOutputs outputs = {};
   outputs.y[0] = {y.row(pair), 0}, outputs.activation = activation;
-  multiply_few<Type, Together, has_one<Type>>(w, s, inputs, outputs, static_cast<int>(gpu::block()),
-                                              static_cast<int>(gpu::blocks()), shared);
+  multiply_few<Type, Together, 1>(w, s, inputs, outputs, static_cast<int>(gpu::block()),
+                                  static_cast<int>(gpu::blocks()), shared);
 }
 
 // The first expert's.
@@ -112,6 +112,8 @@ void launch_few_pairs(const Args& args, const Experts& experts, Accelerator& dev
 }
 
 // ---- some pairs
+
+constexpr int some_pairs = 4;  // of an expert in a block
 
 // Those of a tile of pairs of one expert, as multiply_few wants them.
 struct TileInputs {
@@ -151,14 +153,13 @@ GPU_KERNEL void expert_tiles(Matrices<Type> w, FewShape s, Experts experts, gpu:
   GPU_UNROLL
   for (int i = 0; i < 3; ++i) w.all[i].data = w.all[i].data + at;
   const TileInputs inputs = {experts, order + first, nullptr, 0, experts.columns, experts.aligned};
-  multiply_few<Type, Together, false>(w, s, inputs, TileOutputs{y, order + first, activation},
-                                      static_cast<int>(gpu::block()), static_cast<int>(gpu::blocks()), shared);
+  multiply_few<Type, Together, some_pairs>(w, s, inputs, TileOutputs{y, order + first, activation},
+                                           static_cast<int>(gpu::block()), static_cast<int>(gpu::blocks()), shared);
 }
 
 template <DType Type, int Together>
 FewShape tile_shape(int64_t rows, int64_t columns) {
-  FewShape s = {static_cast<int>(most_few_tokens), static_cast<int>(units_of(columns)),
-                static_cast<int>(ceil_div(rows, 16))};
+  FewShape s = {some_pairs, static_cast<int>(units_of(columns)), static_cast<int>(ceil_div(rows, 16))};
   place_largest<Type, Together>(s);
   return s;
 }
@@ -168,12 +169,12 @@ bool takes_tiles(const Args& args, const Limits& limits) {
   const Shape& w = args.in[2].shape;
   const int64_t memory =
       args.attr<LinearOfAttr>().gated ? tile_shape<Type, 2>(w[1], w[2]).end : tile_shape<Type, 1>(w[1], w[2]).end;
-  return memory <= limits.shared_bytes && most_tiles(args.in[0].shape.count(), w[0], most_few_tokens) <= 65535;
+  return memory <= limits.shared_bytes && most_tiles(args.in[0].shape.count(), w[0], some_pairs) <= 65535;
 }
 
 template <DType Type, int Together>
 void launch_some_pairs(const Args& args, const Experts& experts, Accelerator& device, std::byte* scratch) {
-  const PairGroups groups = groups_of(args.in[0], experts.experts, most_few_tokens, scratch);
+  const PairGroups groups = groups_of(args.in[0], experts.experts, some_pairs, scratch);
   launch_groups(device, groups);
   const View& w = args.in[2];
   FewShape s = tile_shape<Type, Together>(w.shape[1], w.shape[2]);
@@ -233,7 +234,7 @@ struct PairScratch {
 
   PairScratch(int64_t pairs, int64_t experts, int64_t rows, int64_t columns, bool gated) {
     const int64_t units = units_of(columns);
-    records = round_up(group_bytes(pairs, experts, 8), 256);  // the smallest tiles are the most
+    records = round_up(group_bytes(pairs, experts, some_pairs), 256);  // the smallest tiles are the most
     undo = records + round_up(pairs * units * record_bytes<Type>, 256);
     products = undo + round_up(pairs * units * 4, 256);
     product_bytes = round_up(pairs * rows * 4, 256);
@@ -300,10 +301,10 @@ void launch_experts(const Args& args, Accelerator& device, std::byte* scratch) {
   const Experts experts = experts_in<Type>(args);
   const int64_t pairs = args.in[0].shape.count();
   const bool gated = args.attr<LinearOfAttr>().gated, one = args.in[0].shape[0] == 1;
-  // Up to half as many pairs as experts most were chosen by one token alone; up to four times as many, by few.
+  // Up to half as many pairs as experts most were chosen by one token alone; up to twice as many, by few.
   if (one || pairs <= std::min<int64_t>(experts.experts / 2, 65535))
     gated ? launch_few_pairs<Type, 2>(args, experts, device) : launch_few_pairs<Type, 1>(args, experts, device);
-  else if (pairs <= 4 * experts.experts && takes_tiles<Type>(args, device.limits()))
+  else if (pairs <= 2 * experts.experts && takes_tiles<Type>(args, device.limits()))
     gated ? launch_some_pairs<Type, 2>(args, experts, device, scratch)
           : launch_some_pairs<Type, 1>(args, experts, device, scratch);
   else
