@@ -71,15 +71,6 @@ GPU_FN unsigned pack(float low, float high) {
 GPU_FN int matrix_row() { return gpu::lane() % 16; }
 GPU_FN int matrix_column() { return gpu::lane() / 16 * 8; }
 
-// Over the four lanes that share a row, all of which have the result.
-GPU_FN float row_max(float x) {
-  x = fmaxf(x, gpu::shfl_xor(x, 1));
-  return fmaxf(x, gpu::shfl_xor(x, 2));
-}
-GPU_FN float row_sum(float x) {
-  x = gpu::add(x, gpu::shfl_xor(x, 1));
-  return gpu::add(x, gpu::shfl_xor(x, 2));
-}
 GPU_FN float sum_of(const float (&parts)[warps]) {
   return gpu::add(gpu::add(gpu::add(parts[0], parts[1]), parts[2]), parts[3]);
 }

@@ -67,6 +67,16 @@ inline int64_t partial_bytes(int64_t tokens, int64_t heads, int64_t splits, int6
   return tokens * heads * splits * (dim + 2) * int64_t{sizeof(float)};
 }
 
+// Over the four lanes that share a row, all of which have the result.
+GPU_FN float row_max(float x) {
+  x = fmaxf(x, gpu::shfl_xor(x, 1));
+  return fmaxf(x, gpu::shfl_xor(x, 2));
+}
+GPU_FN float row_sum(float x) {
+  x = gpu::add(x, gpu::shfl_xor(x, 1));
+  return gpu::add(x, gpu::shfl_xor(x, 2));
+}
+
 // Up to how many tokens the splits are spread over blocks: until tokens alone are enough for the device. More wouldn't
 // be faster, and would want more memory.
 inline int64_t most_split_tokens(int64_t heads, int64_t kv_heads, int64_t splits, int64_t dim, const Limits& limits) {
