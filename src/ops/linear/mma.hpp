@@ -78,6 +78,22 @@ GPU_FN void load_matrices(uint32_t (&to)[4], gpu::Shared<const uint8_t> from, in
                : "memory");
 }
 
+// The same, each matrix of halves turned: to[i] is column lane / 4 of rows 2 (lane % 4) and the next of matrix i.
+GPU_FN void load_turned(uint32_t (&to)[4], gpu::Shared<const uint8_t> from, int at) {
+  const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(from)) + at;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(address)
+               : "memory");
+}
+
+// 2^x, to about 22 bits.
+GPU_FN float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // c [16, 8] += a [16, 16] b [16, 8]. With g = lane / 4 and t = lane % 4, a lane has of a the rows g and g + 8 at k of
 // 2 t, 2 t + 1 (words 0, 1) and at k of 2 t + 8, 2 t + 9 (words 2, 3), of b column g at the same k (b0 and b1), and of
 // c the rows g (0, 1) and g + 8 (2, 3) at columns 2 t and 2 t + 1.
@@ -154,6 +170,17 @@ GPU_FN void load_matrices(uint32_t (&to)[4], gpu::Shared<const uint8_t> from, in
     to[i] = gpu::cast<const uint32_t>(from + row)[gpu::lane() % 4];
   }
 }
+GPU_FN void load_turned(uint32_t (&to)[4], gpu::Shared<const uint8_t> from, int at) {
+  for (int i = 0; i < 4; ++i) {
+    uint32_t halves[2];
+    for (int j = 0; j < 2; ++j) {
+      const int row = gpu::shfl(at, 8 * i + gpu::lane() % 4 * 2 + j);
+      halves[j] = gpu::cast<const uint16_t>(from + row)[gpu::lane() / 4];
+    }
+    to[i] = halves[0] | halves[1] << 16;
+  }
+}
+GPU_FN float exp2_fast(float x) { return ::exp2f(x); }
 
 template <bool Bfloat>
 GPU_FN void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
