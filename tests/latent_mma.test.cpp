@@ -3,7 +3,7 @@
 // use of shared memory, and that few tokens have the same bits alone.
 #include <gtest/gtest.h>
 
-#include "ops/attend_latent/latent_mma.hpp"
+#include "ops/attend_latent/latent_launch.hpp"
 #include "ops/sweep_gpu.hpp"
 
 namespace consonant::GPU_BUILD {

@@ -52,6 +52,14 @@ std::vector<OpCase> attend_latent_cases() {
     for (const int64_t window : {0, 40}) cases.push_back(attention(type, {16, 32, 32}, {{240, 69}, {0, 1}}, window));
     for (const int64_t window : {1, 65}) cases.push_back(attention(type, {4, 64, 32}, {{150, 1}, {0, 30}}, window));
   }
+  // More tokens than a kernel spreads over blocks one by one, alone and ragged.
+  for (const DType type : {DType::f16, DType::q8_0}) {
+    cases.push_back(attention(type, {20, 32, 32}, {{64, 130}}));
+    cases.push_back(attention(type, {6, 64, 32}, {{5, 20}, {130, 1}, {0, 60}, {61, 60}}));
+  }
+  cases.push_back(attention(DType::f16, {16, 512, 64}, {{0, 128}}));
+  cases.push_back(attention(DType::f16, {20, 512, 64}, {{2000, 1}}));
+  cases.push_back(attention(DType::f16, {128, 512, 64}, {{64, 1}}));
   for (const DType type : {DType::f32, DType::f16})
     for (const int64_t tokens : {1, 17}) cases.push_back(attention(type, {4, 64, 16}, {{50, tokens}}));
   cases.push_back(attention(DType::f32, {2, 7, 1}, {{3, 4}}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/attend_latent/latent_mma.hpp"
+#include "ops/attend_latent/latent_launch.hpp"
 
 namespace consonant::GPU_BUILD {
 

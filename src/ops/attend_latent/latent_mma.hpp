@@ -16,13 +16,12 @@
 // their order. Where a row doesn't see, its weight is zero, and what no row of the block sees is read as zeros. So a
 // value that isn't a finite number also reaches rows of earlier tokens in the same block.
 #include <algorithm>
+#include <type_traits>
 
 #include "ops/attend/attend_gpu.hpp"
 #include "ops/attend_latent/attend_latent.hpp"
 #include "ops/gpu_four.hpp"
-#include "ops/kv_cache.hpp"
 #include "ops/linear/mma.hpp"
-#include "ops/work.hpp"
 
 namespace consonant::GPU_BUILD::latent {
 
@@ -45,7 +44,7 @@ inline int64_t most_runs(int64_t heads, int64_t pages) {
 }
 constexpr GPU_FN int pages_of_run(int pages, int runs) { return (pages + runs - 1) / runs; }
 
-// Offsets in a block's shared memory, in bytes.
+// Offsets in a block's shared memory, in bytes. Pieces of 16 bytes of neighbouring rows lie in different banks.
 struct Places {
   int stride = 0;   // of rows of the cache and of queries
   int queries = 0;  // rows of them
@@ -55,7 +54,6 @@ struct Places {
   Places(int64_t dim, int64_t query_rows, int page_count)
       : stride(static_cast<int>(ceil_div(dim, 64) * 128)), queries(static_cast<int>(query_rows)), stages(page_count) {}
 
-  // Pieces of 16 bytes; those of neighbouring rows lie in different banks.
   GPU_FN int at(int row, int piece) const { return row * stride + ((piece ^ (row & 7)) << 4); }
   GPU_FN int page(int stage) const { return (queries + stage * page_rows) * stride; }
   GPU_FN int weights() const { return page(stages); }
@@ -64,6 +62,7 @@ struct Places {
   }
 };
 
+// What an attention takes besides what all kinds do.
 template <class T>
 struct Latent {
   Rows<const float> turned;
@@ -168,7 +167,7 @@ class Block {
         for (int e = 0; e < 4; ++e) total_[m][t][e] = 0;
   }
 
-  // Merges a page, which is there once all threads have waited for it.
+  // Merges a page, which all threads have waited for. Others may still read it when this thread returns.
   GPU_FN void merge(int stage, int page) {
     float c[score_tiles][4] = {};
     const bool scores = gpu::warp() < tiles * position_groups;
@@ -201,9 +200,11 @@ class Block {
       for (int h = 0; h < 2; ++h)
         if (score_row(h) < count_) a_.peaks[at(score_row(h))] = peak_[h];
     }
-    for_values([&](int r, int column, float first, float second) {
-      const auto to = a_.partials + (static_cast<int64_t>(at(r)) * x_.columns + column);
-      gpu::cast<Pack<float, 2>>(to)[0] = {{first, second}};
+    for_rows([&](int r, const auto& for_pairs) {
+      const auto to = a_.partials + static_cast<int64_t>(at(r)) * x_.columns;
+      for_pairs([&](int column, float first, float second) {
+        gpu::cast<Pack<float, 2>>(to + column)[0] = {{first, second}};
+      });
     });
   }
 
@@ -211,9 +212,12 @@ class Block {
     gpu::sync();  // before_ has been read
     if (gpu::thread() < rows) before_[gpu::thread()] = sum_;
     gpu::sync();
-    for_values([&](int r, int column, float first, float second) {
-      const auto y = a_.y.row(set_.token_of(r) * a_.heads + set_.head_of(r)) + column;
-      y[0] = first / before_[r], y[1] = second / before_[r];
+    for_rows([&](int r, const auto& for_pairs) {
+      const auto y = a_.y.data + (set_.token_of(r) * a_.y.outer_stride + set_.head_of(r) * a_.y.inner_stride);
+      const float share = 1 / before_[r];
+      for_pairs([&](int column, float first, float second) {
+        y[column] = gpu::mul(first, share), y[column + 1] = gpu::mul(second, share);
+      });
     });
   }
 
@@ -362,18 +366,22 @@ class Block {
   }
   static GPU_FN int column_of(int j) { return (gpu::warp() + j * warps) * 16; }
 
-  // Calls put(row, column, number, the next column's) for what a lane has.
+  // Calls put(row, for_pairs) for each row of which a lane has numbers; for_pairs calls what it is given for a column,
+  // its number and the next one's.
   template <class F>
-  GPU_FN void for_values(const F& put) const {
+  GPU_FN void for_rows(const F& put) const {
     GPU_UNROLL
     for (int m = 0; m < tiles; ++m)
       for (int h = 0; h < 2; ++h) {
         const int r = m * 16 + 8 * h + gpu::lane() / 4;
         if (r >= count_) continue;
-        for (int t = 0; t < warp_columns / 8; ++t) {
-          if (column_of(t / 2) >= x_.columns) break;
-          put(r, column_of(t / 2) + t % 2 * 8 + gpu::lane() % 4 * 2, total_[m][t][2 * h], total_[m][t][2 * h + 1]);
-        }
+        put(r, [&](const auto& take) {
+          GPU_UNROLL
+          for (int t = 0; t < warp_columns / 8; ++t) {
+            if (column_of(t / 2) >= x_.columns) break;
+            take(column_of(t / 2) + t % 2 * 8 + gpu::lane() % 4 * 2, total_[m][t][2 * h], total_[m][t][2 * h + 1]);
+          }
+        });
       }
   }
 
@@ -502,94 +510,6 @@ GPU_KERNEL void combine_runs(Attention a, int columns, int most) {
   GPU_UNROLL
   for (int g = 0; g < combine_groups; ++g) y = gpu::add(y, parts[g * combine_columns + t]);
   a.y.row(row)[out] = y / total;
-}
-
-// ---- launches
-
-inline int64_t run_bytes(int64_t tokens, int64_t heads, int64_t runs, int64_t columns) {
-  return tokens * heads * runs * (columns + 2) * int64_t{sizeof(float)};
-}
-inline int64_t scratch(const Node& node, const Limits&) {
-  const Shape& y = node.outputs[0].shape;
-  return run_bytes(std::min(y[0], tokens_together), y[1], most_runs(y[1], node.inputs[5].shape()[1]), y[2]);
-}
-
-template <class T>
-Latent<T> latent(const Args& args) {
-  const View &q = args.in[0], &turned = args.in[1];
-  Latent<T> x;
-  x.turned = rows_of<const float>(turned), x.cache = cache_view<T, 1>(args.in[2], StateKind::values);
-  x.dim = static_cast<int>(args.in[2].last()), x.columns = static_cast<int>(q.last());
-  x.fours = has_aligned_rows(q) && has_aligned_rows(turned);
-  return x;
-}
-
-template <class T, int tiles>
-void launch_runs(const Attention& a, const Latent<T>& x, Accelerator& device) {
-  gpu::launch_early<attend_runs<T, tiles>, block_threads, 2>(device, {int64_t{x.run_blocks} * a.tokens * x.parts},
-                                                             x.places.bytes(16 * tiles), a, x);
-  gpu::launch_early<combine_runs, block_threads>(device, {a.tokens * a.heads * ceil_div(x.columns, combine_columns)}, 0,
-                                                 a, x.columns, x.runs);
-}
-
-template <class T>
-void launch_few(const Attention& all, Latent<T> x, int64_t pages, Accelerator& device, std::byte* memory) {
-  const Rows<const float> turned = x.turned;
-  x.runs = static_cast<int>(most_runs(all.heads, pages));
-  x.parts = static_cast<int>(parts_of(all.heads)), x.heads = static_cast<int>(ceil_div(all.heads, x.parts));
-  x.places = Places(x.dim, x.heads, 1);
-  for (int64_t first = 0; first < all.tokens; first += tokens_together) {
-    Attention a = all;
-    a.tokens = std::min(all.tokens - first, tokens_together);
-    a.q.data = a.q.data + first * a.q.outer_stride, a.y.data = a.y.data + first * a.y.outer_stride;
-    x.turned.data = turned.data + first * turned.outer_stride;
-    a.pos = a.pos + first, a.seq = a.seq + first;
-    const int64_t rows = a.tokens * a.heads * x.runs;
-    a.partials = gpu::pointer<float>(memory, run_bytes(a.tokens, a.heads, x.runs, x.columns));
-    a.peaks = a.partials + rows * x.columns, a.sums = a.peaks + rows;
-    x.run_blocks =
-        static_cast<int>(std::clamp<int64_t>(ceil_div(4 * device.limits().processors, a.tokens * x.parts), 1, x.runs));
-    x.heads <= 16 ? launch_runs<T, 1>(a, x, device) : launch_runs<T, 2>(a, x, device);
-  }
-}
-
-template <class T>
-void launch_as(const Args& args, Accelerator& device, std::byte* memory) {
-  Attention a = attention(args, nullptr, -1);
-  a.scale *= 1.44269504f;  // for powers of two
-  Latent<T> x = latent<T>(args);
-  if (a.tokens <= few_tokens) return launch_few(a, x, args.in[5].shape[1], device, memory);
-  x.places = Places(x.dim, many_rows, 2);
-  const Cut cut(a, many_rows, false, 1);
-  gpu::launch<attend_whole<T>, block_threads>(device, {cut.blocks(a)}, x.places.bytes(many_rows), a, x, cut);
-}
-
-inline void launch(const Args& args, Accelerator& device, std::byte* memory) {
-  if (args.in[0].shape[0] == 0) return;
-  args.in[2].type == DType::f16 ? launch_as<uint16_t>(args, device, memory) : launch_as<int8_t>(args, device, memory);
-}
-
-inline Refusal can_run(const Node& node, const Limits& limits) {
-  if (limits.compute < 80) return {"tensor cores since compute capability 8.0 are wanted"};
-  if (Refusal refusal = wants_head_rows(node.inputs[0], "q")) return refusal;
-  if (Refusal refusal = wants_head_rows(node.inputs[1], "turned")) return refusal;
-  const DType type = node.inputs[2].type();
-  if (type != DType::f16 && type != DType::q8_0) return {"on tensor cores the cache must be f16 or q8_0"};
-  if (node.attr<AttendAttr>().window > 0) return {"on tensor cores there is no window"};
-  const Shape &q = node.inputs[0].shape(), &rows = node.inputs[2].shape();
-  if (rows[3] % (type == DType::f16 ? 16 : 32) != 0 || q[2] % 16 != 0 || q[2] > most_columns)
-    return {fmt::format("rows of {} whose first {} are values aren't multiples of 16, or of more than {} values",
-                        rows[3], q[2], most_columns)};
-  const int64_t numbers = 2048, bytes = Places(rows[3], many_rows, 2).bytes(many_rows) + numbers;
-  if (bytes > limits.shared_bytes) return {fmt::format("{} bytes of shared memory are wanted", bytes)};
-  if (q[0] * q[1] > limits.grid || tokens_together * q[1] * ceil_div(q[2], combine_columns) > limits.grid ||
-      tokens_together * q[1] * most_blocks > INT32_MAX)
-    return {"more rows than a grid has blocks"};
-  return {};
-}
-
-inline GpuKernel kernel() {
-  return {"attend_latent_mma", Op::attend_latent, can_run, scratch, launch, 0x1p-11, few_tokens};
 }
 
 }  // namespace consonant::GPU_BUILD::latent
