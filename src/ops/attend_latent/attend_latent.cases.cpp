@@ -48,6 +48,8 @@ std::vector<OpCase> attend_latent_cases() {
     for (const int64_t tokens : {1, 2}) cases.push_back(attention(type, {20, 512, 64}, {{150, tokens}}));
     cases.push_back(attention(type, {16, 512, 64}, {{66, 1}, {0, 1}, {63, 1}, {64, 1}}));
     cases.push_back(attention(type, {6, 64, 32}, {{5, 20}, {130, 1}, {0, 40}, {61, 7}}));
+    cases.push_back(attention(type, {4, 32, 32},
+                              {{0, 1}, {14, 1}, {15, 1}, {16, 1}, {62, 1}, {63, 1}, {64, 1}, {299, 1}, {4999, 1}}));
     // So many that an accelerator needn't spread a token's positions over blocks.
     for (const int64_t window : {0, 40}) cases.push_back(attention(type, {16, 32, 32}, {{240, 69}, {0, 1}}, window));
     for (const int64_t window : {1, 65}) cases.push_back(attention(type, {4, 64, 32}, {{150, 1}, {0, 30}}, window));

@@ -138,7 +138,7 @@ class Block {
   }
 
   GPU_FN void read_queries() const {
-    constexpr int ahead = 6;
+    constexpr int ahead = 4;
     GPU_UNROLL_BY(1)
     for (Walk at(x_.dim / 4); at.row < count_;) {
       Four four[ahead];
@@ -420,8 +420,7 @@ GPU_KERNEL void attend_runs(Attention a, Latent<T> x) {
     gpu::wait_for_inputs();
   }
   if (start >= runs) return;
-  rows.request(0, start * length);
-  rows.read_queries();
+  bool fresh = true;
   GPU_UNROLL_BY(1)
   for (int run = start; run < runs; run += x.run_blocks) {
     const int end = (run + 1) * length < pages ? (run + 1) * length : pages;
@@ -429,12 +428,14 @@ GPU_KERNEL void attend_runs(Attention a, Latent<T> x) {
     GPU_UNROLL_BY(1)
     for (int page = run * length; page < end; ++page) {
       const int next = page + 1 < end ? page + 1 : (run + x.run_blocks) * length;
+      rows.request(0, page);
+      if (fresh) rows.read_queries();
+      fresh = false;
       if (next < pages) rows.prefetch(next);
       mma::wait_for_batches<0>();
       gpu::sync();
       rows.merge(0, page);
       gpu::sync();
-      if (next < pages) rows.request(0, next);
     }
     rows.keep(run);
   }
