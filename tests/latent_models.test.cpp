@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -219,6 +220,57 @@ TEST(LatentCache, CopiesAndCutsLeaveWhatIsBeforeThem) {
 
 TEST(LatentCache, RefusesRowsThatAreNoWholeBlocks) {
   EXPECT_THROW(load(path_of("deepseek_v2", "model-f32.gguf"), {.kv = "q8_0"}), Error);  // rows of 80
+}
+
+// A file whose rows are whole blocks of q8_0: heads turn 32 of their numbers instead of 16. Those that are added repeat
+// the others, half as large.
+ModelFile widened() {
+  constexpr int64_t latent = 64, nope = 32, turned = 16, heads = 4;
+  ModelFile file = open_model(path_of("deepseek_v3", "model-f32.gguf"));
+  for (const auto& [key, value] : {std::pair<std::string, int64_t>{"attention.key_length", latent + 2 * turned},
+                                   {"attention.key_length_mla", nope + 2 * turned},
+                                   {"rope.dimension_count", 2 * turned}})
+    file.meta->replace("deepseek2." + key, {MetaType::u32, false, value});
+  // After each `kept` rows and those that turn.
+  const auto widen = [&](const std::string& name, int64_t groups, int64_t kept) {
+    auto tensor = std::find_if(file.tensors.begin(), file.tensors.end(), [&](const auto& t) { return t.name == name; });
+    ASSERT_NE(tensor, file.tensors.end()) << name;
+    const std::vector<float> old = tensor->load().to_floats();
+    const int64_t columns = tensor->sizes.back(), before = (kept + turned) * columns;
+    HostTensor wide = HostTensor::allocate(DType::f32, {groups * (kept + 2 * turned), columns});
+    auto* to = reinterpret_cast<float*>(wide.mutable_bytes().data());
+    for (int64_t g = 0; g < groups; ++g) {
+      const float* const from = old.data() + g * before;
+      to = std::copy_n(from, before, to);
+      to = std::transform(from + kept * columns, from + before, to, [](float x) { return x / 2; });
+    }
+    *tensor = {name, DType::f32, wide.sizes, static_cast<int64_t>(wide.bytes.size()), [wide] { return wide; }};
+  };
+  for (int layer = 0; layer < 2; ++layer) {
+    widen(fmt::format("blk.{}.attn_kv_a_mqa.weight", layer), 1, latent);
+    widen(fmt::format("blk.{}.attn_q_b.weight", layer), heads, nope);
+  }
+  return file;
+}
+
+// Numbers of 8 bits with a scale for 32 of them are off by at most 1/254 of the greatest: logits turn by little. Every
+// device makes the same blocks of the same rows, so they agree as they do with other caches.
+TEST(LatentCache, InQ8_0) {
+  const TempFile wide;
+  convert_model(widened(), wide.path, "f32", 2);
+  const auto ids = golden_of("deepseek_v3").ids("input_ids");
+  const auto logits = [&](const char* device, const char* kv) {
+    const auto engine = load(wide.path.string(), {.device = device, .kv = kv});
+    EXPECT_EQ(language_engine(*engine).runner().kv_bytes_per_position(),
+              2 * 96 * (kv == std::string("q8_0") ? 34 : 128) / 32);
+    return all_logits(language_engine(*engine).runner(), ids);
+  };
+  const auto exact = logits("cpu", "f32"), eight = logits("cpu", "q8_0");
+  const Distance coarse = distance_of(exact, eight, vocabulary);
+  EXPECT_GT(coarse.max_abs, 1e-4) << "nothing was rounded";
+  EXPECT_GT(coarse.worst_cosine, 0.999);
+  for (const char* device : {"reference", "emu32", "emu64"})
+    EXPECT_GT(distance_of(eight, logits(device, "q8_0"), vocabulary).worst_cosine, 0.9999) << device;
 }
 
 // ---- accelerators
