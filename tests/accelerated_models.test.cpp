@@ -226,6 +226,46 @@ TEST(Watchdog, AStalledDeviceIsAnErrorThatNamesTheNode) {
   }
 }
 
+// What a card can do too: a node that takes longer than the deadline, by the device's own clock.
+TEST(Watchdog, ANodeThatTakesLongerThanTheDeadlineIsNamedOneThatTakesLessChangesNothing) {
+  GenerateOptions options;
+  options.ignore_eos = true, options.max_tokens = 4;
+  const std::vector<int32_t> wanted =
+      Engine::load(path_of("llama"), options_for("emu32"))->session()->generate(some_ids("llama"), options).tokens;
+  EngineOptions spinning = options_for("emu32");
+  spinning.spin = "blk.1/linear(attn_q)=0.05";
+  EXPECT_EQ(Engine::load(path_of("llama"), spinning)->session()->generate(some_ids("llama"), options).tokens, wanted);
+  spinning.spin = "blk.1/linear(attn_q)=20";
+  const auto engine = Engine::load(path_of("llama"), spinning);
+  options.deadline = 0.2;
+  const auto start = Clock::now();
+  try {
+    engine->session()->generate(some_ids("llama"), options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit(), Exit::stalled);
+    EXPECT_THAT(error.what(), HasSubstr("it had reached blk.1/linear(attn_q) ("));
+    EXPECT_THAT(error.what(), HasSubstr("f32[token"));
+    EXPECT_THAT(error.what(), HasSubstr("in a step of 20 tokens"));
+    EXPECT_THAT(error.what(), HasSubstr("launches queued since the last wait: "));
+  }
+  EXPECT_LT(seconds_since(start), 5);
+}
+
+TEST(Watchdog, ASpinThatCanNotBeIsRefused) {
+  for (const char* spin : {"blk.1/linear(attn_q)", "blk.1/linear(attn_q)=0", "blk.1/linear(attn_q)=-1", "=2",
+                           "blk.1/linear(attn_q)=1x", "blk.77/linear(attn_q)=2"}) {
+    EngineOptions options = options_for("emu32");
+    options.spin = spin;
+    try {
+      Engine::load(path_of("llama"), options);
+      FAIL() << spin;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit(), Exit::usage) << spin;
+    }
+  }
+}
+
 TEST(Soak, GenerationsOfChangingLengthsEndWithTheMemoryTheyBeganWith) {
   const auto engine = Engine::load(path_of("llama"), options_for("emu32"));
   Accelerator& device = *language_engine(*engine).target().accelerator;

@@ -481,6 +481,18 @@ class Tools(Case):
             self.assertGreater(r["peak_bytes"], 1 << 20)
             self.assertGreater(r["decode_share_of_bandwidth"], 0)
 
+    def test_soak(self):
+        for device in ("cpu", "emu32"):
+            out, _ = run("bench", "-m", self.llama, "--prompt", 12, "--gen", 6, "--soak", 30, "--device", device, "--json")
+            soak = json.loads(out)
+            self.assertFalse(soak["grew"])
+            self.assertEqual(soak["generations"], 30)
+            memory = soak["memory"]
+            self.assertEqual(memory["warm_up"]["device_bytes"], memory["last"]["device_bytes"])
+            self.assertEqual(memory["last"]["device_bytes"] > 0, device == "emu32")
+            self.assertGreater(memory["first"]["host_bytes"], 1 << 20)
+        run("bench", "-m", self.llama, "--soak", 20, code=2)  # all of them would be warm-up
+
     def test_doctor(self):
         self.assertIn("cpu", run("doctor")[0])
         model = json.loads(run("doctor", "-m", self.llama, "--device", "cpu", "--json")[0])["model"]

@@ -31,6 +31,10 @@ struct EngineOptions {
   std::string kv = "";                   // cache type "f16", "f32", "q8_0"; empty: f16, or f32 with precision "f32"
   int64_t context = 0;                   // positions a sequence may hold; 0: the model's own
   std::vector<std::string> override_kv;  // KEY=TYPE:VALUE, applied to the file's metadata before anything reads it
+  // To prove the deadlines, on an accelerator: NODE=SECONDS, a node that takes that much longer. Empty: none.
+  std::string spin = {};
+  // Called while weights are brought to the device: bytes that are there, of how many. Not after it.
+  std::function<void(int64_t done, int64_t all)> on_weights = {};
 };
 
 // Why a generation ended.
@@ -91,6 +95,7 @@ struct ModelInfo {
   std::string architecture, name, path, format, device, precision, kv;
   int64_t layers = 0, width = 0, vocabulary = 0, context = 0, parameters = 0;
   int64_t file_bytes = 0, weight_bytes = 0;
+  double weights_s = 0;  // that it took to bring the weights from the file to the device
   int threads = 0;
   bool has_chat_template = false;
   std::vector<std::string> passed_over;  // devices that "auto" would rather have taken, and why it didn't: "cuda: ..."
@@ -156,6 +161,12 @@ class Session {
   virtual void restore(const std::string& path) = 0;
 };
 
+// Bytes in use: of a device's memory, by anybody, and of the host's, by this process.
+struct MemoryInUse {
+  int64_t device = 0, host = 0;  // 0 on the CPU; -1 where nothing says
+};
+MemoryInUse memory_in_use(Engine& engine);
+
 // Measures for `bench`.
 struct BenchResult {
   int threads = 0;
@@ -173,6 +184,8 @@ struct BenchResult {
     int64_t weight_bytes = 0;  // that one reads
   };
   std::vector<Kernel> kernels;
+  // After two thirds of the first repetition's tokens, for which programs have been made, and after the last one's.
+  MemoryInUse begin, end;
   double bandwidth = 0;  // bytes a second that its memory reads and writes in a copy, measured now; 0 on the CPU
 };
 struct BenchOptions {
@@ -181,6 +194,19 @@ struct BenchOptions {
   bool kernels = false;  // time them, on an accelerator
 };
 BenchResult run_bench(Engine& engine, const BenchOptions& options);
+
+// Generations of changing lengths, up to these, one after the other. The first rounds make the programs of all sizes;
+// from then on nothing may be left behind.
+struct SoakOptions {
+  int64_t generations = 200, prompt = 512, generate = 128;
+};
+struct SoakResult {
+  int64_t generations = 0, warm_up = 0, tokens = 0;
+  std::vector<double> seconds;            // of each
+  MemoryInUse loaded, first, warm, last;  // before any, after the first, after the warm-up, after all
+  bool grew() const;                      // since the warm-up
+};
+SoakResult run_soak(Engine& engine, const SoakOptions& options);
 
 // Bytes a second that `threads` threads read from memory, measured now, for the bound of decode.
 double measure_bandwidth(int threads);

@@ -27,14 +27,16 @@ struct Measured {
   std::vector<std::string> passed_over;
   BenchResult bench;
   Spread prefill, decode, first_token;  // tokens/s, tokens/s, ms
-  double load_ms = 0, bandwidth = 0;
-  int64_t peak_bytes = 0;
+  double load_ms = 0, weights_s = 0, bandwidth = 0;
+  int64_t weight_bytes = 0, peak_bytes = 0;
 
   // Decode reads the weights and the cache once a step, so memory bounds it: bytes a token x tokens/s over bytes/s.
   double share(double decode_tokens_per_s) const {
     return bandwidth > 0 ? double(bench.decode_bytes_per_token) * decode_tokens_per_s / bandwidth : 0;
   }
 };
+
+nlohmann::ordered_json to_json(const MemoryInUse& m) { return {{"device_bytes", m.device}, {"host_bytes", m.host}}; }
 
 nlohmann::ordered_json to_json(const Measured& m) {
   nlohmann::ordered_json json;
@@ -52,6 +54,10 @@ nlohmann::ordered_json to_json(const Measured& m) {
   put(json, "load_ms", {m.load_ms, m.load_ms, m.load_ms});
   json["peak_bytes"] = m.peak_bytes;
   put(json, "decode_share_of_bandwidth", {m.share(m.decode.median), m.share(m.decode.min), m.share(m.decode.max)});
+  json["weights"] = {{"bytes", m.weight_bytes},
+                     {"seconds", m.weights_s},
+                     {"bytes_per_s", m.weights_s > 0 ? double(m.weight_bytes) / m.weights_s : 0}};
+  json["memory"] = {{"begin", to_json(m.bench.begin)}, {"end", to_json(m.bench.end)}};
   json["launches_per_token"] = m.bench.launches_per_token;  // the CPU has no queue to launch into or to wait for
   json["waits_per_token"] = m.bench.waits_per_token;
   json["bandwidth_bytes_per_s"] = m.bandwidth;
@@ -65,10 +71,12 @@ struct Bench {
   ModelOptions model;
   AudioBench audio;
   BenchOptions options;
+  int64_t soak = 0;                // generations
   std::vector<int> threads = {0};  // 0: the default
   bool json = false;
 
   Measured measure(World& world, int threads) const;
+  int run_soak(World& world) const;
   int run(World& world) const;
 };
 
@@ -81,6 +89,7 @@ Measured Bench::measure(World& world, int count) const {
   const std::shared_ptr<Engine> engine = one.load(world);
   m.model = engine->info().path;
   m.device = engine->info().device, m.passed_over = engine->info().passed_over;
+  m.weight_bytes = engine->info().weight_bytes, m.weights_s = engine->info().weights_s;
   m.load_ms = engine->load_seconds() * 1e3;
   m.bench = world.bench(*engine, options);
   m.prefill = spread_of(m.bench.prefill_tokens_per_s);
@@ -113,7 +122,43 @@ std::string table(const std::vector<Measured>& results) {
   return text;
 }
 
+int Bench::run_soak(World& world) const {
+  if (threads.size() > 1) bad_usage("--soak: one number of --threads, not {}", threads.size());
+  ModelOptions one = model;
+  one.engine.threads = threads.front();
+  if (one.engine.context == 0) one.engine.context = options.prompt + options.generate;
+  const std::shared_ptr<Engine> engine = one.load(world);
+  const SoakResult r = world.soak(*engine, {soak, options.prompt, options.generate});
+  const Spread times = spread_of(r.seconds);
+  if (json) {
+    nlohmann::ordered_json document;
+    document["model"] = engine->info().path, document["device"] = engine->info().device;
+    document["generations"] = r.generations, document["warm_up"] = r.warm_up, document["tokens"] = r.tokens;
+    put(document, "seconds", times);
+    document["memory"] = {{"loaded", to_json(r.loaded)},
+                          {"first", to_json(r.first)},
+                          {"warm_up", to_json(r.warm)},
+                          {"last", to_json(r.last)}};
+    document["grew"] = r.grew();
+    world.out.line(document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    const auto line = [](const char* when, const MemoryInUse& m) {
+      return fmt::format("{:<22} {:>14.1f} {:>14.1f}\n", when, double(m.device) / 1e6, double(m.host) / 1e6);
+    };
+    world.out.write(fmt::format("{}\n{} generations, {} tokens, {:.3f} s each ({:.3f}-{:.3f})\n{:<22} {:>14} {:>14}\n",
+                                engine->info().path, r.generations, r.tokens, times.median, times.min, times.max,
+                                "memory in use", "device MB", "host MB") +
+                    line("loaded", r.loaded) + line("after the first", r.first) +
+                    line(fmt::format("after the first {}", r.warm_up).c_str(), r.warm) + line("after all", r.last));
+  }
+  if (r.grew())
+    throw_error(Exit::failed, "memory grew in {} generations: the device's by {} bytes, the host's by {}",
+                r.generations - r.warm_up, r.last.device - r.warm.device, r.last.host - r.warm.host);
+  return 0;
+}
+
 int Bench::run(World& world) const {
+  if (soak > 0) return run_soak(world);
   if (!audio.audio.empty()) {
     AudioBench one = audio;
     one.threads = threads, one.repeat = options.repeat, one.json = json;
@@ -171,6 +216,11 @@ Action add_bench(CLI::App& program) {
       ->needs(audio)
       ->check(whole_number(1, 64))
       ->capture_default_str();
+  app.add_option("--soak", command->soak,
+                 "So many generations of changing lengths up to --prompt and --gen; exit 1 if memory grew")
+      ->type_name("N")
+      ->check(whole_number(1, int64_t(1) << 30))
+      ->excludes(audio);
   app.add_option("--repeat", command->options.repeat, "Repetitions; the median counts")
       ->check(whole_number(1, 10000))
       ->capture_default_str();

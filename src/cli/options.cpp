@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "base/threads.hpp"
 #include "cli/models.hpp"
+#include "cli/progress.hpp"
 #include "engine/device_names.hpp"
 
 namespace consonant {
@@ -80,6 +81,7 @@ void ModelOptions::add(CLI::App& app, bool required) {
       ->check(whole_number(1, int64_t(1) << 40));
   add_repeatable(app, "--override-kv", engine.override_kv,
                  "KEY=TYPE:VALUE in place of the file's metadata; may be repeated");
+  app.add_option("--spin", engine.spin, "For proofs of the deadlines: NODE=SECONDS")->group("");
   app.add_flag("--allow-split", allow_split, "Let named ops of a model on an accelerator run on the CPU");
 }
 
@@ -90,7 +92,13 @@ void ModelOptions::check() const {
 
 std::shared_ptr<Engine> ModelOptions::load(World& world) const {
   check();
-  std::shared_ptr<Engine> loaded = world.load(resolve_model(path), engine);
+  EngineOptions options = engine;
+  Progress progress;
+  options.on_weights = [&](int64_t done, int64_t all) {
+    progress.show(fmt::format("loading {}: {} of {} MB", path, done / 1000000, all / 1000000));
+  };
+  std::shared_ptr<Engine> loaded = world.load(resolve_model(path), options);
+  progress.clear();
   const ModelInfo& info = loaded->info();
   log_verbose("device {}, precision {}, cache {}, context {}", info.device, info.precision, info.kv, info.context);
   return loaded;

@@ -72,6 +72,11 @@ class Cli : public testing::Test {
       r.decode_bytes_per_token = 100;
       return r;
     };
+    world.soak = [](Engine&, const SoakOptions& o) {
+      SoakResult r{.generations = o.generations, .warm_up = 20, .tokens = 7, .seconds = {1, 2}};
+      r.warm = {100, 50}, r.last = {100 + o.generations % 2, 50};
+      return r;
+    };
     world.bandwidth = [](int) { return 5000.0; };
     world.record = [this](Engine&, const RecordOptions& options, const std::string& path) {
       recorded = options;
@@ -455,6 +460,16 @@ TEST_F(Cli, BenchReportsMediansWithTheirRange) {
   EXPECT_EQ(r.at("waits_per_token"), 0);
   EXPECT_EQ(run({"bench", "-m", "m"}), 0);
   EXPECT_THAT(text, HasSubstr("200.0 (100.0-300.0)"));
+}
+
+TEST_F(Cli, ASoakWhoseMemoryGrewIsAFailure) {
+  EXPECT_EQ(run({"bench", "-m", "m", "--soak", "30", "--json"}), 0);
+  EXPECT_FALSE(Json::parse(text).at("grew"));
+  EXPECT_EQ(Json::parse(text).at("memory").at("last").at("device_bytes"), 100);
+  EXPECT_EQ(run({"bench", "-m", "m", "--soak", "31", "--json"}), 1);
+  EXPECT_TRUE(Json::parse(text).at("grew"));
+  EXPECT_THAT(err, HasSubstr("the device's by 1 bytes"));
+  EXPECT_EQ(run({"bench", "-m", "m", "--soak", "0"}), 2);
 }
 
 TEST_F(Cli, VerifyRecordTakesTokensOrText) {

@@ -51,6 +51,7 @@ struct World {
   Clock::time_point started = Clock::now();
   std::function<std::shared_ptr<Engine>(const std::string&, const EngineOptions&)> load = Engine::load;
   std::function<BenchResult(Engine&, const BenchOptions&)> bench = run_bench;
+  std::function<SoakResult(Engine&, const SoakOptions&)> soak = run_soak;
   std::function<double(int)> bandwidth = measure_bandwidth;
   std::function<Placement(const std::string&, const EngineOptions&)> plan = plan_language;
   std::function<std::vector<BackendEntry>()> accelerators = list_accelerators;

@@ -5,22 +5,12 @@
 #include <numeric>
 
 #include "base/clock.hpp"
+#include "engine/bench_tokens.hpp"
 #include "engine/language_engine.hpp"
 
 namespace consonant {
 
 namespace {
-
-// Token ids that a benchmark reads: any will do, but not always the same one.
-std::vector<int32_t> some_tokens(int64_t n, int64_t vocabulary, int64_t salt) {
-  std::vector<int32_t> tokens(static_cast<size_t>(n));
-  uint64_t x = 0x9E3779B97F4A7C15u + static_cast<uint64_t>(salt);
-  for (int32_t& token : tokens) {
-    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-    token = static_cast<int32_t>(x % static_cast<uint64_t>(vocabulary));
-  }
-  return tokens;
-}
 
 class Sequences {
  public:
@@ -108,6 +98,7 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
     return all;
   };
 
+  constexpr int64_t first_salt = 10;  // of the first repetition
   BenchResult result;
   result.threads = engine.info().threads;
   result.prompt = options.prompt, result.generated = options.generate;
@@ -135,6 +126,7 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
       std::vector<std::vector<int32_t>> next;
       for (const auto& text : tokens) next.push_back({text[static_cast<size_t>(i)]});
       sequences.step(next);
+      if (salt == first_salt && i == options.generate * 2 / 3) result.begin = memory_in_use(engine);
     }
     if (device && options.generate > 0) {
       const auto steps = static_cast<double>(options.generate);
@@ -153,7 +145,9 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
     for (int64_t i = 0; i < std::min<int64_t>(options.generate + 1, 3); ++i) sequences.step(texts(1, i));
   };
   warm_up();
-  for (int64_t i = 1; i <= options.repeat; ++i) once(true, i * 10), decode(true, i * 10);
+  result.begin = memory_in_use(engine);
+  for (int64_t i = 1; i <= options.repeat; ++i) once(true, i * first_salt), decode(true, i * first_salt);
+  result.end = memory_in_use(engine);
   if (options.kernels) {
     Sequences sequences(runner, options.batch);
     sequences.read(texts(std::max<int64_t>(longest - 1, 1), 1));

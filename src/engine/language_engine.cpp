@@ -33,10 +33,12 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
   const auto sources = sources_of(file_, *weights_);
   check_memory(file_, options_, *model_, sources, runner);
   runner_ = std::make_unique<Runner>(*model_, sources, runner);
+  options_.on_weights = {};  // whoever wanted to see it needn't be there for later runners
 
   info_ = describe_model(path, file_, *weights_, options, runner, runner_->weight_bytes());
   info_.layers = model_->layers, info_.width = model_->width, info_.vocabulary = model_->vocabulary;
   info_.context = runner_->context();
+  info_.weights_s = runner_->weights_s();
   info_.passed_over = std::move(passed_over);
   load_seconds_ = seconds_since(start);
   log_verbose("{}: {} {}, {} layers, {} parameters, on {} with {} threads, loaded in {:.0f} ms", path, info_.format,

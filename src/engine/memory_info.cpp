@@ -35,6 +35,8 @@ int64_t available_memory() {
   return available;
 }
 
+int64_t resident_memory() { return kilobytes("/proc/self/status", "VmRSS:"); }
+
 int64_t peak_memory() { return kilobytes("/proc/self/status", "VmHWM:"); }
 
 }  // namespace consonant

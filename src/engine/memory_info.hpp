@@ -12,4 +12,7 @@ int64_t available_memory();
 // The greatest resident size of this process so far, in bytes (VmHWM).
 int64_t peak_memory();
 
+// The resident size of this process now; -1 if nothing says.
+int64_t resident_memory();
+
 }  // namespace consonant

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/log.hpp"
+#include "device/spin.hpp"
 #include "engine/device_names.hpp"
 #include "engine/memory_info.hpp"
 #include "runtime/backends.hpp"
@@ -21,6 +23,22 @@ DType parse_kv(const EngineOptions& options) {
   for (DType type : {DType::f16, DType::f32, DType::q8_0})
     if (options.kv == name(type)) return type;
   bad_usage("a cache of '{}'; there are f16, f32 and q8_0", options.kv);
+}
+
+// NODE=SECONDS
+void set_spin(const std::string& text, const Target& target) {
+  const size_t equals = text.rfind('=');
+  double seconds = 0;
+  if (equals != std::string::npos && equals > 0) {
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + equals + 1, end, seconds);
+    if (error != std::errc() || rest != end) seconds = 0;
+  }
+  constexpr double most = 60;
+  if (!(seconds > 0 && seconds <= most))
+    bad_usage("a spin of '{}'; wanted is NODE=SECONDS, for instance blk.0/attend=2, of up to {} s", text, most);
+  if (!target.accelerator) bad_usage("a spin of '{}', but {} has no queue that is waited for", text, name(target.kind));
+  spinning(*target.accelerator).spin_at(text.substr(0, equals), seconds);
 }
 
 }  // namespace
@@ -43,8 +61,8 @@ void check_device_name(const std::string& device) {
 }
 
 void bound_waits(const Target& target, double deadline) {
-  constexpr double most = 60;  // seconds
-  if (target.accelerator) target.accelerator->set_deadline(deadline > 0 ? std::min(deadline, most) : most);
+  constexpr double most = 60, grace = 0.5;  // seconds
+  if (target.accelerator) target.accelerator->set_deadline(deadline > 0 ? std::min(deadline + grace, most) : most);
 }
 
 ModelFile open_for(const std::string& path, const EngineOptions& options) {
@@ -68,6 +86,8 @@ RunnerOptions runner_options_of(const EngineOptions& options, const Target& targ
   runner.threads = options.threads > 0 ? options.threads : usable_cores();
   runner.small_activations = options.precision == "auto";
   runner.kv = parse_kv(options);
+  runner.on_weights = options.on_weights;
+  if (!options.spin.empty()) set_spin(options.spin, target);
   return runner;
 }
 

@@ -20,7 +20,8 @@ Target open_target(const std::string& device);
 // "cpu", "cuda:0 (NVIDIA H200)".
 std::string device_text(const Target& target);
 
-// From now on a wait for an accelerator may take as long as the caller's deadline (0: none), a minute at most.
+// From now on a wait for an accelerator may take as long as the caller's deadline (0: none) and what a step
+// that began before it may take, half a second; a minute at most.
 void bound_waits(const Target& target, double deadline);
 
 // Opens the file and applies the caller's metadata.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/checked.hpp"
+#include "device/spin.hpp"
 #include "engine/buckets.hpp"
 #include "ops/sample/sample.hpp"
 
@@ -18,6 +19,15 @@ int64_t context_of(const LanguageModel& model, const RunnerOptions& options) {
   return options.context > 0 ? options.context : model.context;
 }
 
+void check_spin(const Plan& plan, const std::string& node) {
+  for (const auto& wave : plan.waves)
+    for (const PlannedNode& planned : wave)
+      if (planned.node->name == node) return;
+  const auto& last = plan.waves.empty() ? std::vector<PlannedNode>() : plan.waves.back();
+  bad_usage("a spin at '{}', but no node of a step of one token has that name; the last is '{}'", node,
+            last.empty() ? "none" : last.back().node->name);
+}
+
 }  // namespace
 
 Runner::Runner(const LanguageModel& model, const std::vector<WeightSource>& weights, const RunnerOptions& options)
@@ -25,12 +35,14 @@ Runner::Runner(const LanguageModel& model, const std::vector<WeightSource>& weig
       options_(options),
       context_(context_of(model, options)),
       pool_(std::make_unique<ThreadPool>(options.threads)),
-      weights_(weights, options.device, *pool_),
+      weights_(weights, options.device, *pool_, options.on_weights),
       cache_(layout_of(model, options), options.device.accelerator.get()),
       slots_({model.mamba, options.sequences}, options.device.accelerator.get()) {
   // What the device can't run at the largest sizes that a run may reach, it refuses before anything begins.
   if (Accelerator* accelerator = options_.device.accelerator.get()) {
     plan_for({most_tokens, most_tokens, cache_.pages_per_sequence()});
+    const std::string& spin = spinning(*accelerator).spin_node();
+    if (!spin.empty()) check_spin(plan_for(capacity_for(1, 1, 1)), spin);
     const States held = states();
     arena_ = std::make_shared<Buffer>(setting().largest_arena(&held), accelerator);
   }

@@ -26,6 +26,7 @@ struct RunnerOptions {
   DType kv = DType::f16;
   int64_t context = 0;  // positions a sequence may hold; 0: the model's
   int sequences = 1;    // that may be open at once
+  WeightStore::OnProgress on_weights = {};
 };
 
 // Tokens that one sequence reads in a step.
@@ -97,6 +98,7 @@ class Runner {
     int64_t arena = 0;  // values of the largest step of a generation
     int64_t bytes() const;
   };
+  double weights_s() const { return weights_.seconds(); }
   static Needs needs(const LanguageModel& model, const std::vector<WeightSource>& weights,
                      const RunnerOptions& options);
   // The plan of a generation's step of one token, at the full context; nothing is loaded for it. Exit::device as

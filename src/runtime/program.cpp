@@ -9,6 +9,7 @@
 
 #include "base/checked.hpp"
 #include "base/clock.hpp"
+#include "device/spin.hpp"
 
 namespace consonant {
 
@@ -30,6 +31,7 @@ Program::Program(Plan plan, std::shared_ptr<Buffer> arena)
     for (const PlannedNode& planned : wave) steps.push_back({&planned, {}, {}, {}, {}});
   }
   if (!device_) return;
+  spinning_ = &spinning(*device_);
   staging_ = PinnedBuffer(plan_.input_bytes, *device_);
   std::memset(staging_.data(), 0, static_cast<size_t>(staging_.size()));
   fetched_outputs_.resize(plan_.outputs.size());
@@ -210,6 +212,7 @@ void Program::launch_nodes() {
 
 void Program::launch_node(Step& step, uint32_t number) {
   device_->at_node(number);
+  spinning_->spin_before(step.planned->node->name);
   step.planned->gpu_kernel->launch(step.args, *device_, arena_->data() + step.planned->scratch.offset);
   device_->at_node(0);
 }
@@ -270,6 +273,7 @@ std::string Program::signature(const Step& step) {
 }
 
 std::string Program::describe(uint32_t number) const {
+  const uint32_t which = number;
   for (const auto& wave : waves_) {
     if (number > wave.size()) {
       number -= static_cast<uint32_t>(wave.size());
@@ -277,8 +281,10 @@ std::string Program::describe(uint32_t number) const {
     }
     const Step& step = wave[number - 1];
     const Node& node = *step.planned->node;
-    return fmt::format("{} ({}:{}), kernel {}", node.name, node.location.file_name(), node.location.line,
-                       signature(step));
+    size_t nodes = 0;
+    for (const auto& all : waves_) nodes += all.size();
+    return fmt::format("{} ({}:{}), kernel {}, node {} of {} in a step of {} tokens", node.name,
+                       node.location.file_name(), node.location.line, signature(step), which, nodes, tokens_);
   }
   return {};
 }

@@ -18,6 +18,8 @@
 
 namespace consonant {
 
+class SpinningDevice;
+
 // A planned graph with its memory, run a step at a time. Not movable: a device may be told where its nodes' names are.
 class Program {
  public:
@@ -86,6 +88,7 @@ class Program {
 
   Plan plan_;
   Accelerator* device_;
+  SpinningDevice* spinning_ = nullptr;
   std::shared_ptr<Buffer> arena_;
   std::vector<std::vector<Step>> waves_;
   int64_t tokens_ = -1, wanted_ = -1;  // of the step that the views are set for

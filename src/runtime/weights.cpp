@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "base/checked.hpp"
+#include "base/clock.hpp"
 #include "tensor/convert.hpp"
 #include "tensor/packed.hpp"
 #include "tensor/validate.hpp"
@@ -43,7 +45,138 @@ int64_t device_bytes(const WeightSource& source, DeviceKind device) {
   return round_up(checked_add(bytes, slack), aligned);
 }
 
-constexpr int64_t staging_bytes = int64_t{32} << 20;
+// Weights on their way from the file to where they stay, in windows of what lies side by side there. The threads pack a
+// window's parts, whatever weights they are of; the copy of a window to another memory runs while the next is packed.
+class Loader {
+ public:
+  using OnProgress = WeightStore::OnProgress;
+
+  // `to`: the first weight's place; `through`: the device whose memory that is, null if it is the host's.
+  Loader(std::byte* to, int64_t bytes, Accelerator* through, ThreadPool& pool, const OnProgress& on_progress)
+      : to_(to), all_(bytes), through_(through), pool_(pool), on_progress_(on_progress) {
+    if (through_) enlarge(window_);
+  }
+
+  // The weight whose place comes next; `room`: bytes from there to the next one's.
+  void add(const WeightSource& source, bool repack, int64_t room) {
+    Part part;
+    part.source = &source;
+    part.tensor = std::make_shared<const HostTensor>(source.load());
+    if (is_vector(source)) {
+      part.form = Form::decoded;
+      part.count = element_count(source.sizes) / info(source.type).block;
+      part.from_bytes = info(source.type).block_bytes, part.to_bytes = info(source.type).block * 4;
+    } else {
+      part.form = repack ? Form::rows8 : Form::plain;
+      part.packed = packed_shape_of(source);
+      part.count = part.packed.groups();
+      part.row_bytes = row_bytes(source.type, part.packed.k);
+      part.from_bytes = 8 * part.row_bytes, part.to_bytes = repack ? part.packed.group_bytes : part.from_bytes;
+    }
+    for (int64_t begin = 0; begin < part.count;) {
+      const int64_t fit = part.to_bytes > 0 ? (window_ - used_) / part.to_bytes : part.count;
+      if (fit == 0 && used_ == 0) enlarge(part.to_bytes);
+      if (fit == 0) {
+        flush();
+        continue;
+      }
+      part.begin = begin, part.end = begin = std::min(part.count, begin + fit);
+      part.to = target() + used_;
+      used_ += part.place(part.end) - part.place(part.begin);
+      parts_.push_back(part);
+    }
+    for (int64_t gap = room - part.place(part.count); gap > 0;) {
+      const int64_t n = std::min(gap, window_ - used_);
+      std::memset(target() + used_, 0, static_cast<size_t>(n));
+      used_ += n, gap -= n;
+      if (used_ == window_) flush();
+    }
+  }
+
+  void finish() {
+    flush();
+    if (copies_) through_->wait();
+    copies_ = false;
+  }
+
+ private:
+  static constexpr int64_t alignment = 256;
+  enum class Form { decoded, plain, rows8 };
+  // Groups of up to eight rows of a matrix, or blocks of a vector.
+  struct Part {
+    const WeightSource* source = nullptr;
+    std::shared_ptr<const HostTensor> tensor;
+    Form form = Form::plain;
+    PackedShape packed{};
+    int64_t row_bytes = 0, from_bytes = 0, to_bytes = 0;  // of a row and of a group in the file, of a group in place
+    int64_t count = 0, begin = 0, end = 0;                // groups of the weight, and those of this part
+    std::byte* to = nullptr;                              // where this part goes
+
+    // Bytes from the weight's beginning to a group.
+    int64_t read(int64_t group) const {
+      return form == Form::decoded ? group * from_bytes : packed.first_row(group) * row_bytes;
+    }
+    int64_t place(int64_t group) const { return form == Form::plain ? read(group) : group * to_bytes; }
+    int64_t per_chunk() const { return std::max<int64_t>(1, (int64_t{256} << 10) / (from_bytes + 1)); }
+    int64_t chunks() const { return ceil_div(end - begin, per_chunk()); }
+
+    void bring(int64_t chunk) const {
+      const int64_t first = begin + chunk * per_chunk(), last = std::min(end, first + per_chunk());
+      const auto bytes =
+          tensor->bytes.subspan(static_cast<size_t>(read(first)), static_cast<size_t>(read(last) - read(first)));
+      std::byte* const at = to + place(first) - place(begin);
+      const DType type = source->type;
+      check_finite_scales(source->name, type, bytes,
+                          form == Form::decoded ? (last - first) * info(type).block : packed.k);
+      if (form == Form::decoded)
+        decode_row(type, bytes.data(), reinterpret_cast<float*>(at), (last - first) * info(type).block);
+      else if (form == Form::rows8)
+        pack_groups(packed, tensor->bytes.data(), to - begin * to_bytes, first, last);
+      else
+        std::copy(bytes.begin(), bytes.end(), at);
+      if (form != Form::decoded) source->release(bytes);
+    }
+  };
+
+  std::byte* target() { return through_ ? staging_[turn_].data() + lead_ : to_; }
+
+  void enlarge(int64_t bytes) {
+    finish();
+    window_ = bytes;
+    if (!through_) return;
+    for (PinnedBuffer& staging : staging_) staging = {}, staging = PinnedBuffer(bytes + alignment, *through_);
+  }
+
+  void flush() {
+    if (used_ == 0) return;
+    std::vector<int64_t> ends;  // of the parts' chunks
+    for (const Part& part : parts_) ends.push_back((ends.empty() ? 0 : ends.back()) + part.chunks());
+    pool_.run(ends.empty() ? 0 : ends.back(), [&](int64_t chunk, int) {
+      const auto at = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), chunk) - ends.begin());
+      parts_[at].bring(at > 0 ? chunk - ends[at - 1] : chunk);
+    });
+    parts_.clear();
+    if (through_) {
+      if (copies_) through_->wait();  // the copy of the window before, which the next one is packed over
+      through_->upload(to_, target(), used_);
+      copies_ = true, turn_ = 1 - turn_, lead_ = (lead_ + used_) % alignment;
+    }
+    to_ += used_, done_ += used_, used_ = 0;
+    if (on_progress_) on_progress_(done_, all_);
+  }
+
+  std::byte* to_;  // where the window goes
+  const int64_t all_;
+  Accelerator* const through_;
+  ThreadPool& pool_;
+  const OnProgress& on_progress_;
+  int64_t window_ = int64_t{32} << 20, used_ = 0, done_ = 0;
+  std::vector<Part> parts_;  // of the window
+  PinnedBuffer staging_[2];
+  int64_t lead_ = 0;  // where the window begins there, so that what it holds is aligned as it will be in its place
+  size_t turn_ = 0;
+  bool copies_ = false;
+};
 
 }  // namespace
 
@@ -53,24 +186,35 @@ int64_t WeightStore::bytes_needed(const std::vector<WeightSource>& sources, Devi
   return bytes;
 }
 
-WeightStore::WeightStore(const std::vector<WeightSource>& sources, const Target& device, ThreadPool& pool)
-    : device_(device), bytes_(bytes_needed(sources, device.kind)) {
+WeightStore::WeightStore(const std::vector<WeightSource>& sources, const Target& device, ThreadPool& pool,
+                         const OnProgress& on_progress)
+    : bytes_(bytes_needed(sources, device.kind)) {
+  const auto start = Clock::now();
   Accelerator* accelerator = device.accelerator.get();
-  std::byte* to = nullptr;
-  if (accelerator && accelerator->info().unified) {
+  const bool unified = accelerator && accelerator->info().unified;
+  if (unified) {
     unified_ = PinnedBuffer(bytes_, *accelerator);
-    to = unified_.data();
   } else {
     buffer_ = Buffer(bytes_, accelerator);
     buffer_.prefer_huge_pages();
-    to = buffer_.data();
-    if (accelerator) staging_ = PinnedBuffer(staging_bytes, *accelerator);
   }
+  std::byte* to = unified ? unified_.data() : buffer_.data();
+  Loader loader(to, bytes_, unified ? nullptr : accelerator, pool, on_progress);
   for (const WeightSource& source : sources) {
-    load(source, to, pool);
-    to += device_bytes(source, device.kind);
+    if (device.kind == DeviceKind::reference && !is_vector(source)) {
+      HostTensor tensor = source.load();
+      check_finite_scales(source.name, source.type, tensor.bytes, tensor.columns());
+      views_.push_back(view_of(source, device.kind, const_cast<std::byte*>(tensor.bytes.data())));
+      kept_.push_back(std::move(tensor));
+      continue;
+    }
+    const int64_t room = device_bytes(source, device.kind);
+    loader.add(source, is_packed(source, device.kind), room);
+    views_.push_back(view_of(source, device.kind, to));
+    to += room;
   }
-  staging_ = {};
+  loader.finish();
+  seconds_ = seconds_since(start);
 }
 
 WeightStore WeightStore::planned(const std::vector<WeightSource>& sources, DeviceKind device) {
@@ -85,73 +229,6 @@ View WeightStore::view_of(const WeightSource& source, DeviceKind device, std::by
   const DType type = is_vector(source) ? DType::f32 : source.type;
   const Output out = dense(type, shape);
   return {data, type, shape, out.strides, is_packed(source, device) ? Layout::rows8 : Layout::plain};
-}
-
-// Bytes of the host to their place on the device; those in `staging_` must stay until the next call.
-void WeightStore::send(std::byte* to, std::span<const std::byte> bytes) {
-  const auto size = static_cast<int64_t>(bytes.size());
-  if (staging_.data()) {
-    device_.accelerator->upload(to, bytes.data(), size);
-    device_.accelerator->wait();
-  } else if (to != bytes.data()) {
-    std::memcpy(to, bytes.data(), bytes.size());
-  }
-}
-
-void WeightStore::load(const WeightSource& source, std::byte* to, ThreadPool& pool) {
-  HostTensor tensor = source.load();
-  const auto note = [&](std::byte* data) { views_.push_back(view_of(source, device_.kind, data)); };
-  if (is_vector(source)) {
-    check_finite_scales(source.name, source.type, tensor.bytes, tensor.columns());
-    std::vector<float> numbers(static_cast<size_t>(element_count(source.sizes)));
-    decode_row(source.type, tensor.bytes.data(), numbers.data(), element_count(source.sizes));
-    const auto bytes = std::as_bytes(std::span(numbers));
-    for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(staging_bytes)) {
-      auto part = bytes.subspan(at, std::min(bytes.size() - at, static_cast<size_t>(staging_bytes)));
-      if (staging_.data()) {
-        std::copy(part.begin(), part.end(), staging_.data());
-        part = {staging_.data(), part.size()};
-      }
-      send(to + at, part);
-    }
-    note(to);
-  } else if (device_.kind == DeviceKind::reference) {
-    check_finite_scales(source.name, source.type, tensor.bytes, tensor.columns());
-    note(const_cast<std::byte*>(tensor.bytes.data()));
-    kept_.push_back(std::move(tensor));
-  } else {
-    load_matrix(source, tensor, to, pool);
-    note(to);
-  }
-}
-
-// Groups of up to eight rows, packed or as they are; on their way to another memory, as many at a time as the staging
-// has room for.
-void WeightStore::load_matrix(const WeightSource& source, const HostTensor& tensor, std::byte* to, ThreadPool& pool) {
-  const PackedShape packed = packed_shape_of(source);
-  const bool repack = is_packed(source, device_.kind);
-  const int64_t row = row_bytes(source.type, packed.k), group = repack ? packed.group_bytes : 8 * row;
-  const int64_t per_chunk = std::max<int64_t>(1, (int64_t{256} << 10) / (8 * row + 1));
-  if (staging_.data() && group > staging_.size()) staging_ = PinnedBuffer(group, *device_.accelerator);
-  const auto place = [&](int64_t at) { return repack ? at * group : packed.first_row(at) * row; };
-  const int64_t at_once = staging_.data() ? staging_.size() / std::max<int64_t>(group, 1) : packed.groups();
-  for (int64_t begin = 0; begin < packed.groups(); begin += at_once) {
-    const int64_t end = std::min(packed.groups(), begin + at_once);
-    std::byte* target = staging_.data() ? staging_.data() : to + place(begin);
-    pool.run(ceil_div(end - begin, per_chunk), [&](int64_t chunk, int) {
-      const int64_t first = begin + chunk * per_chunk, last = std::min(end, first + per_chunk);
-      const std::byte* from = tensor.bytes.data() + packed.first_row(first) * row;
-      const auto bytes = static_cast<size_t>((packed.first_row(last) - packed.first_row(first)) * row);
-      check_finite_scales(source.name, source.type, {from, bytes}, packed.k);
-      if (repack)
-        pack_groups(packed, tensor.bytes.data(), target - begin * group, first, last);
-      else
-        std::copy_n(from, bytes, target + (packed.first_row(first) - packed.first_row(begin)) * row);
-      source.release({from, bytes});
-    });
-    const int64_t bytes = place(end) - place(begin);
-    send(to + place(begin), {target, static_cast<size_t>(bytes)});
-  }
 }
 
 }  // namespace consonant

@@ -29,14 +29,17 @@ struct WeightSource {
 // repacked too and others as in the file; where their memory is the host's, the weights are packed right into it.
 class WeightStore {
  public:
+  using OnProgress = std::function<void(int64_t done, int64_t all)>;  // bytes on the device
   // Bad input for weights whose scales are NaN or infinite.
-  WeightStore(const std::vector<WeightSource>& sources, const Target& device, ThreadPool& pool);
+  WeightStore(const std::vector<WeightSource>& sources, const Target& device, ThreadPool& pool,
+              const OnProgress& on_progress = {});
 
   // What it would hold, for a plan before anything is loaded: views with a type, a shape and a layout, but no data.
   static WeightStore planned(const std::vector<WeightSource>& sources, DeviceKind device);
 
   const View& view(int index) const { return views_[static_cast<size_t>(index)]; }
   int64_t bytes() const { return bytes_; }
+  double seconds() const { return seconds_; }  // that it took to load
 
   // Bytes that a device will hold, before anything is loaded.
   static int64_t bytes_needed(const std::vector<WeightSource>& sources, DeviceKind device);
@@ -44,17 +47,13 @@ class WeightStore {
  private:
   WeightStore() = default;
   static View view_of(const WeightSource& source, DeviceKind device, std::byte* data);
-  void load(const WeightSource& source, std::byte* to, ThreadPool& pool);
-  void send(std::byte* to, std::span<const std::byte> bytes);
-  void load_matrix(const WeightSource& source, const HostTensor& tensor, std::byte* to, ThreadPool& pool);
 
-  Target device_;
   std::vector<View> views_;
   std::vector<HostTensor> kept_;
   Buffer buffer_;
   PinnedBuffer unified_;  // instead of buffer_ where the device's memory is the host's
-  PinnedBuffer staging_;  // for what is on its way to another memory
   int64_t bytes_ = 0;
+  double seconds_ = 0;
 };
 
 }  // namespace consonant

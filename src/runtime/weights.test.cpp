@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "device/emu/faults.hpp"
+#include "runtime/backends.hpp"
 #include "runtime/test_graph.hpp"
 #include "tensor/half.hpp"
 
@@ -104,6 +106,56 @@ TEST(Weights, RefusesScalesThatAreNoNumber) {
           EXPECT_THAT(error.what(), HasSubstr("blk.7.ffn_up.weight"));
         }
       }
+}
+
+// In windows that hold parts of several weights, or a part of one that is larger than a window.
+TEST(Weights, OnAnAcceleratorAreWhatTheyAreInOnePiece) {
+  Store s;
+  const auto numbers = [](int64_t n) {
+    return testing_runtime::random_floats(static_cast<size_t>(n), static_cast<uint32_t>(n % 1000));
+  };
+  std::vector<WeightSource> sources;
+  std::vector<HostTensor> tensors;
+  const auto add = [&](DType type, const Sizes& sizes) {
+    int64_t count = 1;
+    for (const int64_t n : sizes) count *= n;
+    tensors.push_back(encoded(type, sizes, numbers(count)));
+    sources.push_back(s.source(fmt::format("w{}", tensors.size()), tensors.back()));
+  };
+  add(DType::f32, {5}), add(DType::q8_0, {21, 64}), add(DType::f16, {3, 13, 7}), add(DType::f16, {1001});
+  add(DType::q4_0, {2, 9, 32}), add(DType::q8_0, {3001, 12800}), add(DType::bf16, {77}), add(DType::f32, {9, 3});
+  add(DType::f16, {2999, 6001}), add(DType::f32, {33}), add(DType::f32, {11000000});
+  const Backend& backend = find_backend(DeviceKind::emu32);
+  const Target target(backend.open(0), backend.kernels());
+  Accelerator& device = *target.accelerator;
+  int64_t told = 0, all = 0;
+  const WeightStore store(sources, target, s.pool, [&](int64_t done, int64_t of) {
+    EXPECT_GE(done, told);
+    told = done, all = of;
+  });
+  EXPECT_EQ(told, store.bytes());
+  EXPECT_EQ(all, store.bytes());
+  EXPECT_EQ(emulated(device).pinned_bytes(), 0);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const View& view = store.view(static_cast<int>(i));
+    const HostTensor& tensor = tensors[i];
+    std::vector<std::byte> want;
+    if (tensor.sizes.size() < 2) {
+      want.resize(static_cast<size_t>(tensor.count()) * 4);
+      decode_row(tensor.type, tensor.bytes.data(), reinterpret_cast<float*>(want.data()), tensor.count());
+    } else if (is_quantized(tensor.type)) {
+      const PackedShape packed = packed_shape(tensor.type, tensor.sizes);
+      want.resize(static_cast<size_t>(packed.bytes()));
+      pack_groups(packed, tensor.bytes.data(), want.data(), 0, packed.groups());
+    } else {
+      want.assign(tensor.bytes.begin(), tensor.bytes.end());
+    }
+    want.resize(want.size() + 64);  // zeros behind it, where vector loads may look
+    PinnedBuffer got(static_cast<int64_t>(want.size()), device);
+    device.download(got.data(), view.data, got.size());
+    device.wait();
+    EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size()), 0) << "weight " << i;
+  }
 }
 
 TEST(Weights, NeedWhatTheySay) {

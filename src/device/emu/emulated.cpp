@@ -16,6 +16,7 @@
 #include "device/emu/block_runner.hpp"
 #include "device/emu/faults.hpp"
 #include "device/gpu.hpp"
+#include "device/spin.hpp"
 
 namespace consonant::GPU_BUILD::gpu {
 
@@ -28,14 +29,18 @@ struct Copy {
   const std::byte* from;
   int64_t bytes;
 };
-using Command = std::variant<Work, Copy>;
+struct Spin {
+  double seconds;
+  uint32_t node;
+};
+using Command = std::variant<Work, Copy, Spin>;
 using Commands = std::vector<std::shared_ptr<const Command>>;
 
 struct Recorded final : Captured {
   Commands commands;
 };
 
-// Ends what is queued: a launch that never ends.
+// Ends what is queued: a launch that never ends, or not before the wait does.
 struct Stalled {};
 
 // Launches of all devices, in 28 bits and never 0.
@@ -45,7 +50,7 @@ uint32_t next_launch() {
     if (const uint32_t n = ++count & 0xFFFFFFF; n != 0) return n;
 }
 
-class Emulated final : public Accelerator, public EmulatedDevice {
+class Emulated final : public Accelerator, public EmulatedDevice, public SpinningDevice {
  public:
   Emulated() : pool_(usable_cores()), blocks_(static_cast<size_t>(pool_.threads())) {
     info_.kind = device_kind;
@@ -124,12 +129,14 @@ class Emulated final : public Accelerator, public EmulatedDevice {
   void wait() override {
     refuse("a wait");
     ++waits_;
-    drain();
+    const Deadline limit = Deadline::after(std::min(deadline_, 1e6));
+    drain(limit);
     if (stalled_) {
-      std::this_thread::sleep_for(std::chrono::duration<double>(std::min(deadline_, 1e6)));
-      lose(Exit::stalled, stalled_words(fmt::format("no answer within {} s", deadline_)));
+      sleep(limit.left());
+      lose(Exit::stalled, words(fmt::format("no answer within {:.6g} s", deadline_)));
     }
     refuse("a wait");
+    launches_waited_for_ = launches_;
   }
 
   void begin_capture() override {
@@ -146,6 +153,12 @@ class Emulated final : public Accelerator, public EmulatedDevice {
     ++launches_;
     const Commands& all = static_cast<const Recorded&>(work).commands;
     queue_.insert(queue_.end(), all.begin(), all.end());
+  }
+
+  void spin(double seconds) override {
+    refuse_if_lost();
+    count_launch();
+    queue(Spin{seconds, progress_.node});
   }
 
   void* stream() override {
@@ -197,14 +210,15 @@ class Emulated final : public Accelerator, public EmulatedDevice {
   }
 
   void lose(Exit exit, const std::string& words) { lost_ = words, lost_exit_ = exit; }
-  std::string stalled_words(const std::string& why) const {
-    const std::string where = name_of(reached_);
-    return fmt::format("{} stalled or was lost: {}; it had reached {}", info_.name, why,
-                       where.empty() ? "no node" : where);
+  std::string words(const std::string& why) const {
+    return stalled_words(info_.name, why, name_of(reached_), launches_ - launches_waited_for_);
+  }
+  static void sleep(double seconds) {
+    if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   }
 
   // Runs what is queued, up to the first error, with which the device is lost.
-  void drain() noexcept {
+  void drain(const Deadline& limit = {}) noexcept {
     if (stalled_ || !lost_.empty()) return;
     const Commands commands = std::move(queue_);
     queue_.clear();
@@ -212,6 +226,8 @@ class Emulated final : public Accelerator, public EmulatedDevice {
       for (const auto& command : commands) {
         if (const Copy* c = std::get_if<Copy>(&*command))
           std::copy_n(c->from, c->bytes, c->to);
+        else if (const Spin* s = std::get_if<Spin>(&*command))
+          run(*s, limit);
         else
           run(std::get<Work>(*command));
       }
@@ -225,10 +241,16 @@ class Emulated final : public Accelerator, public EmulatedDevice {
     }
   }
 
+  void run(const Spin& spin, const Deadline& limit) {
+    reached_ = spin.node;
+    if (limit.is_set() && limit.left() < spin.seconds) throw Stalled();
+    sleep(spin.seconds);
+  }
+
   void run(const Work& work) {
     reached_ = work.node;
     if (work.node && work.node == stall_at_) throw Stalled();
-    if (work.node && work.node == lose_at_) throw Error(Exit::stalled, stalled_words("a fault that a test asked for"));
+    if (work.node && work.node == lose_at_) throw Error(Exit::stalled, words("a fault that a test asked for"));
     const int64_t all = work.grid.x * work.grid.y * work.grid.z, chunks = std::min<int64_t>(all, 64L * pool_.threads());
     const Rules rules{info_.limits.shared_bytes, checks_, next_launch()};
     std::atomic<bool> failed = false;
@@ -255,6 +277,7 @@ class Emulated final : public Accelerator, public EmulatedDevice {
   int64_t allocated_bytes_ = 0, pinned_bytes_ = 0, allocations_left_ = -1;
 
   Commands queue_;
+  int64_t launches_waited_for_ = 0;
   std::unique_ptr<Recorded> recording_;
   bool checks_ = true, stalled_ = false;
   uint32_t stall_at_ = 0, lose_at_ = 0;

@@ -474,15 +474,11 @@ Places places(int64_t dim, int64_t value_dim, int rows) {
   return {static_cast<int>(dim), static_cast<int>(value_dim), rows};
 }
 
-void launch(const Args& args, Accelerator& device, std::byte* scratch) {
-  const View &q = args.in[0], &v = args.in[2];
-  if (q.shape[0] == 0) return;
-  const int64_t most =
-      most_split_tokens(q.shape[1], v.shape[1], attention_splits(args.in[5].shape[1]), v.shape[3], device.limits());
-  const Attention a = attention(args, scratch, most);
+void launch_part(const Args& args, bool split, Accelerator& device, std::byte* scratch) {
+  const View& v = args.in[2];
+  const Attention a = attention(args, scratch, split);
   const auto keys = cache_view<Half, 1>(args.in[1], StateKind::keys);
   const auto values = cache_view<Half, 1>(v, StateKind::values);
-  const bool split = a.tokens <= most;
   const int rows = split ? warp_rows : tile_rows;
   const Cut cut(a, rows, split, 2 * device.limits().processors);
   const gpu::Grid grid{cut.blocks(a)};
@@ -497,6 +493,13 @@ void launch(const Args& args, Accelerator& device, std::byte* scratch) {
   } else {
     gpu::launch<attend_whole<256>, block_threads>(device, grid, bytes, a, keys, values, cut);
   }
+}
+
+void launch(const Args& args, Accelerator& device, std::byte* scratch) {
+  const View &q = args.in[0], &v = args.in[2];
+  if (q.shape[0] == 0) return;
+  const Splitting splitting(q.shape[1], v.shape[1], attention_splits(args.in[5].shape[1]), v.shape[3], device.limits());
+  for_parts(args, splitting, 1, [&](const Args& part, bool split) { launch_part(part, split, device, scratch); });
 }
 
 Refusal can_run(const Node& node, const Limits& limits) {

@@ -10,6 +10,7 @@
 // and the result is O / L. Whether one block walks through the splits of a row and combines as it goes, or the splits
 // are spread over blocks and a second launch combines, is the same arithmetic, so the same bits.
 #include <algorithm>
+#include <vector>
 
 #include "ops/attend/attend.hpp"
 #include "ops/gpu_cache.hpp"
@@ -77,22 +78,52 @@ GPU_FN float row_sum(float x) {
   return gpu::add(x, gpu::shfl_xor(x, 2));
 }
 
-// Up to how many tokens the splits are spread over blocks: until tokens alone are enough for the device. More wouldn't
-// be faster, and would want more memory.
-inline int64_t most_split_tokens(int64_t heads, int64_t kv_heads, int64_t splits, int64_t dim, const Limits& limits) {
-  constexpr int64_t most_bytes = 64 << 20;
-  // A single split is combined with nothing, but its block has the rows of one token only, and so is done sooner.
-  const int64_t wanted = ceil_div((splits < 2 ? 1 : 4) * limits.processors, kv_heads);
-  return std::clamp<int64_t>(most_bytes / std::max<int64_t>(1, partial_bytes(1, heads, splits, dim)), 1, wanted);
-}
+// Splits of a step's tokens are spread over blocks until tokens alone are enough for the device: of so many tokens in
+// all, and of so many in one launch, as its partials have a bounded memory.
+struct Splitting {
+  int64_t tokens = 0, at_once = 0;
+
+  Splitting(int64_t heads, int64_t kv_heads, int64_t splits, int64_t dim, const Limits& limits) {
+    const int64_t most_bytes = (int64_t{1} << 20) * limits.processors;
+    // A single split is combined with nothing, but its block has the rows of one token only, and so is done sooner.
+    tokens = ceil_div((splits < 2 ? 1 : 4) * limits.processors, kv_heads);
+    at_once = std::clamp<int64_t>(most_bytes / std::max<int64_t>(1, partial_bytes(1, heads, splits, dim)), 1, tokens);
+  }
+};
 inline int64_t attention_scratch(const Node& node, const Limits& limits) {
   const Shape &y = node.outputs[0].shape, &values = node.inputs[2].shape();
   const int64_t splits = attention_splits(node.inputs[5].shape()[1]);
-  const int64_t most = most_split_tokens(y[1], values[1], splits, y[2], limits);
-  return partial_bytes(std::min(y[0], most), y[1], splits, y[2]);
+  const Splitting splitting(y[1], values[1], splits, y[2], limits);
+  return partial_bytes(std::min(y[0], splitting.at_once), y[1], splits, y[2]);
 }
 
-inline Attention attention(const Args& args, std::byte* scratch, int64_t split_tokens) {
+// Calls fn(args, whether splits are spread) for the step, or one part of its tokens after the other where the partials
+// of all of them wouldn't fit: the first inputs of `by_token`, and pos and seq, have a row a token. Tokens of one
+// sequence stay together, since a block that has several of them reads what they see once.
+template <class F>
+void for_parts(const Args& args, const Splitting& splitting, size_t by_token, const F& fn) {
+  constexpr int64_t most_parts = 8;
+  const int64_t tokens = args.in[0].shape[0], sequences = args.in[5].shape[0];
+  const int64_t parts = splitting.at_once > 0 ? ceil_div(tokens, splitting.at_once) : 1;
+  if (parts == 1 || parts > most_parts || tokens > splitting.tokens || tokens > sequences)
+    return fn(args, tokens <= splitting.at_once);
+  const int64_t together = ceil_div(tokens, parts);
+  for (int64_t first = 0; first < tokens; first += together) {
+    const auto cut = [&](const View& all) {
+      View part = all;
+      part.data += first * all.strides[0] * info(all.type).block_bytes;
+      part.shape = all.shape.with_lead(std::min(together, tokens - first), all.shape.axis());
+      return part;
+    };
+    std::vector<View> in(args.in.begin(), args.in.end());
+    for (size_t i = 0; i < in.size(); ++i)
+      if (i < by_token || i == 3 || i == 4) in[i] = cut(in[i]);
+    const View out = cut(args.out[0]);
+    fn(Args{args.node, in, {&out, 1}}, true);
+  }
+}
+
+inline Attention attention(const Args& args, std::byte* scratch, bool split) {
   const View &q = args.in[0], &values = args.in[2], &pages = args.in[5];
   const auto& attr = args.attr<AttendAttr>();
   Attention a;
@@ -106,7 +137,7 @@ inline Attention attention(const Args& args, std::byte* scratch, int64_t split_t
   a.known = true;
   for (size_t i = 3; i <= 5; ++i) a.known = a.known && args.node->inputs[i].node->op == op_input;
   a.splits = attention_splits(pages.shape[1]);
-  if (a.tokens <= split_tokens) {
+  if (split) {
     const int64_t rows = a.tokens * a.heads * a.splits, dim = a.y.cols;
     a.partials = gpu::pointer<float>(scratch, partial_bytes(a.tokens, a.heads, a.splits, dim));
     a.peaks = a.partials + rows * dim, a.sums = a.peaks + rows;

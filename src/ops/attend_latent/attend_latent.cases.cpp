@@ -67,6 +67,10 @@ std::vector<OpCase> attend_latent_cases() {
   cases.push_back(attention(DType::f32, {2, 7, 1}, {{3, 4}}));
   cases.push_back(attention(DType::f16, {2, 9, 4}, {{63, 2}}));
   for (const int64_t before : {1100, 8500}) cases.push_back(attention(DType::f16, {2, 32, 32}, {{before, 1}}));
+  cases.push_back(attention(DType::f16, {1, 32, 32}, {{19999, 1}}));
+  // Texts of which at least one is long, a token each: an accelerator brings them in parts.
+  cases.push_back(
+      attention(DType::f16, {8, 64, 32}, {{20000, 1}, {5, 1}, {70, 1}, {0, 1}, {300, 1}, {64, 1}, {1, 1}, {129, 1}}));
   // Scores in the hundreds: the greatest takes it all, and exp of the others mustn't overflow.
   cases.push_back(attention(DType::f32, {3, 64, 16}, {{100, 5}}, 0, 100));
   return cases;

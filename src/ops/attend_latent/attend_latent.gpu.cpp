@@ -94,16 +94,16 @@ void launch_as(const Args& args, const Attention& a, bool split, Accelerator& de
 void launch(const Args& args, Accelerator& device, std::byte* scratch) {
   const View &q = args.in[0], &rows = args.in[2];
   if (q.shape[0] == 0) return;
-  const int64_t most =
-      most_split_tokens(q.shape[1], 1, attention_splits(args.in[5].shape[1]), q.shape[2], device.limits());
-  const Attention a = attention(args, scratch, most);
-  const bool split = a.tokens <= most;
-  with_cache_type(rows.type, [&](auto number) {
-    using T = decltype(number);
-    if constexpr (!std::is_same_v<T, int8_t>) {
-      if (q.shape[2] % 4 != 0 || rows.shape[3] % 4 != 0) return launch_as<T, 1>(args, a, split, device);
-    }
-    launch_as<T, 4>(args, a, split, device);
+  const Splitting splitting(q.shape[1], 1, attention_splits(args.in[5].shape[1]), q.shape[2], device.limits());
+  for_parts(args, splitting, 2, [&](const Args& part, bool split) {
+    const Attention a = attention(part, scratch, split);
+    with_cache_type(rows.type, [&](auto number) {
+      using T = decltype(number);
+      if constexpr (!std::is_same_v<T, int8_t>) {
+        if (q.shape[2] % 4 != 0 || rows.shape[3] % 4 != 0) return launch_as<T, 1>(part, a, split, device);
+      }
+      launch_as<T, 4>(part, a, split, device);
+    });
   });
 }
 

@@ -60,7 +60,7 @@ void launch_few(const Attention& all, Latent<T> x, int64_t pages, Accelerator& d
 
 template <class T>
 void launch_as(const Args& args, Accelerator& device, std::byte* memory) {
-  Attention a = attention(args, nullptr, -1);
+  Attention a = attention(args, nullptr, false);
   a.scale *= 1.44269504f;  // for powers of two
   Latent<T> x = latent<T>(args);
   if (a.tokens <= few_tokens) return launch_few(a, x, args.in[5].shape[1], device, memory);
