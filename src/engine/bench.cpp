@@ -76,6 +76,8 @@ std::vector<BenchResult::Kernel> time_kernels(Runner& runner, const std::functio
   return kernels;
 }
 
+constexpr int64_t first_salt = 10;  // of the tokens of the first repetition
+
 }  // namespace
 
 BenchResult run_bench(Engine& engine, const BenchOptions& options) {
@@ -98,7 +100,6 @@ BenchResult run_bench(Engine& engine, const BenchOptions& options) {
     return all;
   };
 
-  constexpr int64_t first_salt = 10;  // of the first repetition
   BenchResult result;
   result.threads = engine.info().threads;
   result.prompt = options.prompt, result.generated = options.generate;
