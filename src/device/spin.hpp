@@ -32,8 +32,10 @@ class SpinningDevice {
   double seconds_ = 0;
 };
 
+// Null for a device that can't; its nodes are none the worse.
+inline SpinningDevice* find_spinning(Accelerator& device) { return dynamic_cast<SpinningDevice*>(&device); }
 inline SpinningDevice& spinning(Accelerator& device) {
-  SpinningDevice* const found = dynamic_cast<SpinningDevice*>(&device);
+  SpinningDevice* const found = find_spinning(device);
   if (!found) throw_error(Exit::failed, "{} can't be made to wait", device.info().name);
   return *found;
 }

@@ -41,8 +41,8 @@ Runner::Runner(const LanguageModel& model, const std::vector<WeightSource>& weig
   // What the device can't run at the largest sizes that a run may reach, it refuses before anything begins.
   if (Accelerator* accelerator = options_.device.accelerator.get()) {
     plan_for({most_tokens, most_tokens, cache_.pages_per_sequence()});
-    const std::string& spin = spinning(*accelerator).spin_node();
-    if (!spin.empty()) check_spin(plan_for(capacity_for(1, 1, 1)), spin);
+    const SpinningDevice* spins = find_spinning(*accelerator);
+    if (spins && !spins->spin_node().empty()) check_spin(plan_for(capacity_for(1, 1, 1)), spins->spin_node());
     const States held = states();
     arena_ = std::make_shared<Buffer>(setting().largest_arena(&held), accelerator);
   }

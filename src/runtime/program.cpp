@@ -31,7 +31,7 @@ Program::Program(Plan plan, std::shared_ptr<Buffer> arena)
     for (const PlannedNode& planned : wave) steps.push_back({&planned, {}, {}, {}, {}});
   }
   if (!device_) return;
-  spinning_ = &spinning(*device_);
+  spinning_ = find_spinning(*device_);
   staging_ = PinnedBuffer(plan_.input_bytes, *device_);
   std::memset(staging_.data(), 0, static_cast<size_t>(staging_.size()));
   fetched_outputs_.resize(plan_.outputs.size());
@@ -212,7 +212,7 @@ void Program::launch_nodes() {
 
 void Program::launch_node(Step& step, uint32_t number) {
   device_->at_node(number);
-  spinning_->spin_before(step.planned->node->name);
+  if (spinning_) spinning_->spin_before(step.planned->node->name);
   step.planned->gpu_kernel->launch(step.args, *device_, arena_->data() + step.planned->scratch.offset);
   device_->at_node(0);
 }

@@ -88,7 +88,7 @@ class Program {
 
   Plan plan_;
   Accelerator* device_;
-  SpinningDevice* spinning_ = nullptr;
+  SpinningDevice* spinning_ = nullptr;  // null: the device can't
   std::shared_ptr<Buffer> arena_;
   std::vector<std::vector<Step>> waves_;
   int64_t tokens_ = -1, wanted_ = -1;  // of the step that the views are set for
