@@ -104,9 +104,10 @@ GPU_KERNEL void scan_chunks(Inputs in, Scratch scratch) {
   const auto logits = in.logits.row(row);
   const auto numbers = in.numbers.row(row), bias = in.bias.row(row);
   Scan raw, adjusted;
+  const float temperature = numbers[SampleNumbers::first_temperature];
   for (int64_t token = first + gpu::thread(); token < end; token += gpu::threads()) {
     const float x = logits[token];
-    work.values[token] = x;
+    work.values[token] = x / temperature;
     raw.see(x, token);
   }
   gpu::sync();
@@ -114,9 +115,10 @@ GPU_KERNEL void scan_chunks(Inputs in, Scratch scratch) {
     const auto slot = in.adjusted.row(row * in.bias.cols + s);
     const int32_t token = slot[SampleAdjustment::token];
     if (token < first || token >= end) continue;
-    work.values[token] =
+    const float adjusted =
         adjusted_logit(logits[token], bias[s], slot[SampleAdjustment::times], numbers[SampleNumbers::repeat_penalty],
                        numbers[SampleNumbers::frequency_penalty], numbers[SampleNumbers::presence_penalty]);
+    work.values[token] = adjusted / temperature;
   }
   gpu::sync();
   for (int64_t token = first + gpu::thread(); token < end; token += gpu::threads())
