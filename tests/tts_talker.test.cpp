@@ -220,10 +220,12 @@ TEST(TtsDraws, TheDistributionIsThatOfTheReferencesChain) {
       for (int64_t id = v.book; id < v.codes; ++id)
         if (id != v.end) s.logit_bias.emplace_back(static_cast<int32_t>(id), -INFINITY);
       std::vector<double> made(codes);
-      for (const Candidate& c : Sampler(s).distribution(golden.floats("sampling.logits"), golden.ids("sampling.history")))
+      for (const Candidate& c :
+           Sampler(s).distribution(golden.floats("sampling.logits"), golden.ids("sampling.history")))
         made[static_cast<size_t>(c.token)] = c.probability;
       const auto wanted = golden.floats(std::string("sampling.probs_") + tag);
-      for (size_t i = 0; i < codes; ++i) EXPECT_NEAR(made[i], double{wanted[i]}, 1e-5) << model << " " << tag << " " << i;
+      for (size_t i = 0; i < codes; ++i)
+        EXPECT_NEAR(made[i], double{wanted[i]}, 1e-5) << model << " " << tag << " " << i;
     }
   }
 }
@@ -253,7 +255,7 @@ TEST(TtsDraws, EveryOptionReachesTheTalkerAndThePredictor) {
       {"top-p", [](Sampling& s) { s.temperature = 30, s.top_p = 0.05f; }}};
   std::vector<std::vector<int32_t>> all = {plain};
   for (const auto& [name, change] : changes)
-    for (Sampling Utterance::* of : {&Utterance::first, &Utterance::others}) {
+    for (Sampling Utterance::*of : {&Utterance::first, &Utterance::others}) {
       const auto made = drawn(*runner, loaded, prompt, [&](Utterance& u) { change(u.*of); });
       for (const auto& other : all) EXPECT_NE(made, other) << name;
       all.push_back(made);

@@ -12,7 +12,7 @@ namespace consonant {
 
 namespace {
 
-constexpr int64_t least_frames = 2;   // before the end token may be drawn
+constexpr int64_t least_frames = 2;    // before the end token may be drawn
 constexpr int64_t watched_frames = 8;  // before a limit, in which the end token is watched
 
 // A step's token may be the end, so that there is one more of them than there may be frames.

@@ -14,7 +14,7 @@ namespace consonant {
 // Positions of a sequence for a model that speaks in frames of codes, one code a codebook. A position is what is read
 // there and what is heard there.
 struct FrameRows {
-  int64_t groups = 0;           // codebooks
+  int64_t groups = 0;          // codebooks
   std::vector<int32_t> text;   // [row]: a text token
   std::vector<int32_t> codes;  // [row, groups]: -1 where nothing of a codebook is heard
   std::vector<int32_t> voice;  // [row]: 0 where the sequence's voice is heard, else -1
@@ -51,7 +51,7 @@ struct Frame {
 struct FrameModel {
   virtual ~FrameModel() = default;
 
-  virtual int sequences() const = 0;                // that may be open at once
+  virtual int sequences() const = 0;                   // that may be open at once
   virtual int open(std::span<const float> voice) = 0;  // a new one; `voice` [width], or empty
   virtual void close(int sequence) = 0;
   // One frame for each piece, of different sequences. A sequence's frames don't depend on its neighbours.
@@ -70,9 +70,9 @@ struct Utterance {
   std::vector<int32_t> trailing;  // text ids read in the frames after the prompt, one each; then the padding
   std::span<const float> voice = {};
   Sampling first, others;
-  StopLimits limits;                    // in frames; one end token
+  StopLimits limits;                     // in frames; one end token
   std::span<const int32_t> forced = {};  // [frame, groups]: a recording that is spoken again; then it ends
-  bool record = false;                  // all logits and states are kept
+  bool record = false;                   // all logits and states are kept
 };
 
 struct Spoken {

@@ -20,10 +20,9 @@ Picked run(DeviceKind device, std::vector<float> logits, const Sampler& sampler,
            std::vector<Adjustment> adjustments) {
   adjustments.resize(adjustments.size() + 2, {-1, 3, 7.0f});  // empty slots
   const DrawOptions& o = sampler.options();
-  std::vector<float> numbers = {o.temperature,    o.top_p,
-                                o.min_p,          o.typical,
-                                o.repeat_penalty, o.frequency_penalty,
-                                o.presence_penalty, o.first_temperature};
+  std::vector<float> numbers = {
+      o.temperature,      o.top_p, o.min_p, o.typical, o.repeat_penalty, o.frequency_penalty, o.presence_penalty,
+      o.first_temperature};
   std::vector<int32_t> integers = {o.top_k, int32_t(number >> 32), int32_t(uint32_t(number))}, slots;
   std::vector<float> bias;
   for (const Adjustment& a : adjustments) {

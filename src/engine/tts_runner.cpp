@@ -97,7 +97,8 @@ TtsRunner::TtsRunner(const Qwen3Tts& model, const std::vector<WeightSource>& wei
   }
   // What the device can't run at the largest sizes that a run may reach, it refuses before anything begins.
   if (Accelerator* accelerator = options_.device.accelerator.get())
-    arena_ = std::make_shared<Buffer>(planner().largest_arena([&](const StateAttr& s) { return view(s); }), accelerator);
+    arena_ =
+        std::make_shared<Buffer>(planner().largest_arena([&](const StateAttr& s) { return view(s); }), accelerator);
 }
 
 Runner::Needs TtsRunner::needs(const Qwen3Tts& model, const std::vector<WeightSource>& weights,
@@ -199,8 +200,9 @@ const Program& TtsRunner::step(std::span<const FramePiece> pieces, int64_t first
   batch.pages_per_sequence = static_cast<int32_t>(size.pages);
   batch.pages.resize(pieces.size() * static_cast<size_t>(size.pages));
   for (size_t i = 0; i < pieces.size(); ++i)
-    cache_.write_pages(pieces[i].sequence, std::span(batch.pages).subspan(i * static_cast<size_t>(size.pages),
-                                                                          static_cast<size_t>(size.pages)));
+    cache_.write_pages(
+        pieces[i].sequence,
+        std::span(batch.pages).subspan(i * static_cast<size_t>(size.pages), static_cast<size_t>(size.pages)));
   for (int64_t g = 0; g < v.groups; ++g)
     batch.more.push_back({"code" + TtsPlanner::of_group(g), bytes_of(numbers.codes[static_cast<size_t>(g)])});
   batch.more.push_back({"voice", bytes_of(numbers.voice)});
@@ -249,7 +251,8 @@ void TtsRunner::take_frames(const Program& program, std::span<const FramePiece> 
     for (int64_t g = 0; g < v.groups; ++g) {
       const int32_t code = program.output(at.code(g)).as<int32_t>()[i];
       if (code < 0)
-        throw_error(Exit::failed, "sampling codebook {} of a frame: {}: the model's weights or its arithmetic are broken", g,
+        throw_error(Exit::failed,
+                    "sampling codebook {} of a frame: {}: the model's weights or its arithmetic are broken", g,
                     code == all_excluded ? "every code is excluded" : "a logit is NaN or infinite");
       frame.codes.push_back(code);
     }

@@ -33,8 +33,7 @@ std::vector<Tensor> TtsPlanner::build(const TtsStep& step) const {
   s.text = integers("tokens", step.tokens, Axis::token);
   s.pos = integers("pos", step.tokens, Axis::token);
   const Tensor seq = integers("seq", step.tokens, Axis::token);
-  for (int64_t g = 0; g < v.groups; ++g)
-    s.codes.push_back(integers("code" + of_group(g), step.tokens, Axis::token));
+  for (int64_t g = 0; g < v.groups; ++g) s.codes.push_back(integers("code" + of_group(g), step.tokens, Axis::token));
   if (step.voices) {
     s.voices = input("voices", DType::f32, {options.sequences, model.width});
     s.voice = integers("voice", step.tokens, Axis::token);

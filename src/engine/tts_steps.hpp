@@ -26,8 +26,8 @@ struct TtsStep {
 // Where a step's outputs are. Without a draw there is the state alone.
 struct TtsOutputs {
   int64_t groups;
-  static constexpr size_t hidden = 0;  // [wanted, width]
-  static constexpr size_t logits = 1;  // [wanted, codes], raw
+  static constexpr size_t hidden = 0;                                                          // [wanted, width]
+  static constexpr size_t logits = 1;                                                          // [wanted, codes], raw
   size_t code(int64_t group) const { return static_cast<size_t>(2 + group); }                  // [wanted]
   size_t code_logits(int64_t group) const { return static_cast<size_t>(1 + groups + group); }  // of groups from 1 on
 };

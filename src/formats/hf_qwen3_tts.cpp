@@ -88,8 +88,8 @@ class Reader {
       if (wide.bytes.data() != stored.bytes.data()) source.shard->file()->release(stored.bytes);
       return wide;
     };
-    return {std::move(*gguf), type, entry.sizes,
-            checked_mul(element_count(entry.sizes), info(type).block_bytes), std::move(load)};
+    return {std::move(*gguf), type, entry.sizes, checked_mul(element_count(entry.sizes), info(type).block_bytes),
+            std::move(load)};
   }
 
   static void add_ids(Meta& meta, std::string name, MetaInts ids) {

@@ -82,11 +82,11 @@ Qwen3Tts::Qwen3Tts(const ModelFile& file, const Weights& weights) : vocabulary_(
   context = size(meta, "talker.max_pos", 1 << 20);
   const int64_t read = size(meta, "talker.text_hidden_size"), groups = vocabulary_.groups;
   const Dims talker = {layers,
-                        width,
-                        size(meta, "talker.ff_dim"),
-                        size(meta, "talker.n_heads"),
-                        size(meta, "talker.n_kv_heads"),
-                        size(meta, "talker.head_dim")};
+                       width,
+                       size(meta, "talker.ff_dim"),
+                       size(meta, "talker.n_heads"),
+                       size(meta, "talker.n_kv_heads"),
+                       size(meta, "talker.head_dim")};
   check_heads(file, "talker", talker.heads, talker.kv_heads, talker.head);
   talker_.load(t, talker);
   text_embed_ = t("token_embd_text", {vocabulary_.text, read});
@@ -99,11 +99,11 @@ Qwen3Tts::Qwen3Tts(const ModelFile& file, const Weights& weights) : vocabulary_(
   forbidden_ = weights.constant("talker.forbidden", {vocabulary_.codes}, std::move(forbidden));
 
   const Dims predictor = {size(meta, "code_pred.n_layers", 512),
-                           size(meta, "code_pred.d_model"),
-                           size_of(file, "code_pred.blk.0.ffn_up.weight", 2),
-                           size(meta, "code_pred.n_heads"),
-                           size(meta, "code_pred.n_kv_heads"),
-                           size_of(file, "code_pred.blk.0.attn_q_norm.weight", 1)};
+                          size(meta, "code_pred.d_model"),
+                          size_of(file, "code_pred.blk.0.ffn_up.weight", 2),
+                          size(meta, "code_pred.n_heads"),
+                          size(meta, "code_pred.n_kv_heads"),
+                          size_of(file, "code_pred.blk.0.attn_q_norm.weight", 1)};
   check_heads(file, "code_pred", predictor.heads, predictor.kv_heads, predictor.head);
   predictor_.load(p, predictor);
   if (predictor.width != width) {

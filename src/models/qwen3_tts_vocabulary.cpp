@@ -50,8 +50,7 @@ TtsVocabulary::Draws draws(const Meta& meta, const char* prefix) {
   const std::string k = key(name("top_k"));
   const int64_t top_k = meta.integer(k, 50);
   if (top_k < 0 || top_k > 1 << 20) bad_input("{}: {} is {}, not 0 to {}", meta.source, k, top_k, 1 << 20);
-  return {number(meta, name("temperature"), 0.9, 100), number(meta, name("top_p"), 1, 1),
-          static_cast<int32_t>(top_k)};
+  return {number(meta, name("temperature"), 0.9, 100), number(meta, name("top_p"), 1, 1), static_cast<int32_t>(top_k)};
 }
 
 template <class T>
