@@ -2,11 +2,14 @@
 // Qwen3-TTS's talker and code predictor against the reference, stage by stage, from both kinds of files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "base/error.hpp"
 #include "engine/model_setup.hpp"
+#include "formats/convert.hpp"
 #include "tests/tts_golden.hpp"
 
 namespace consonant {
@@ -167,23 +170,30 @@ void expect_goldens(const std::string& path, const std::string& model, const Run
   }
 }
 
-class TtsGoldens : public testing::TestWithParam<const char*> {
- protected:
-  static RunnerOptions options() {
-    const std::string device = GetParam();
-    return exact_tts(device == "reference" ? Target(DeviceKind::reference) : open_target(device));
-  }
-};
-
-TEST_P(TtsGoldens, ATalkerForCloningFromAFolder) { expect_goldens(tts_folder(base_model), base_model, options()); }
-TEST_P(TtsGoldens, ATalkerForCloningFromGguf) { expect_goldens(tts_gguf(base_model), base_model, options()); }
-TEST_P(TtsGoldens, ATalkerWithSpeakersFromAFolder) {
-  expect_goldens(tts_folder(custom_model), custom_model, options());
+RunnerOptions on_device(const std::string& device, int sequences = 2) {
+  return exact_tts(device == "reference" ? Target(DeviceKind::reference) : open_target(device), sequences);
 }
-TEST_P(TtsGoldens, ATalkerWithSpeakersFromGguf) { expect_goldens(tts_gguf(custom_model), custom_model, options()); }
 
-INSTANTIATE_TEST_SUITE_P(On, TtsGoldens, Values("cpu", "reference", "emu32", "emu64"),
-                         [](const auto& test) { return std::string(test.param); });
+class TtsFolder : public testing::TestWithParam<const char*> {};
+class TtsGguf : public testing::TestWithParam<const char*> {};
+
+TEST_P(TtsFolder, AgreesWithTheReferenceForCloning) {
+  expect_goldens(tts_folder(base_model), base_model, on_device(GetParam()));
+}
+TEST_P(TtsFolder, AgreesWithTheReferenceWithSpeakers) {
+  expect_goldens(tts_folder(custom_model), custom_model, on_device(GetParam()));
+}
+TEST_P(TtsGguf, AgreesWithTheReferenceForCloning) {
+  expect_goldens(tts_gguf(base_model), base_model, on_device(GetParam()));
+}
+TEST_P(TtsGguf, AgreesWithTheReferenceWithSpeakers) {
+  expect_goldens(tts_gguf(custom_model), custom_model, on_device(GetParam()));
+}
+
+// The files hold the same numbers: an emulated card of each width reads one of them.
+const auto by_device = [](const auto& test) { return std::string(test.param); };
+INSTANTIATE_TEST_SUITE_P(On, TtsFolder, Values("cpu", "reference", "emu32"), by_device);
+INSTANTIATE_TEST_SUITE_P(On, TtsGguf, Values("cpu", "reference", "emu64"), by_device);
 
 // The text is read on while frames are made; after it the padding.
 TEST(TtsTalker, WhatIsReadForAFrameIsItsCodesAndTheNextOfTheText) {
@@ -299,23 +309,69 @@ TEST(TtsBounds, ARunStopsAtEachOfItsBoundsAndSaysHowTheEndStood) {
   EXPECT_EQ(made.frames, 5);
 }
 
+// As it ships: the cache in halves, and of quantised weights 8-bit activations too.
+TEST(TtsTalker, TheCodesAreTheSameWithAHalfPreciseCache) {
+  for (const std::string& model : models) {
+    const LoadedTts loaded(tts_gguf(model));
+    const Golden golden = tts_golden(model);
+    RunnerOptions options = exact_tts();
+    options.kv = DType::f16, options.small_activations = true;
+    const auto runner = loaded.runner(options);
+    for (const TtsCase& c : tts_cases(model)) {
+      const TtsPrompt prompt = tts_prompt(loaded, golden, c);
+      const Utterance u = greedy_utterance(loaded, prompt);
+      EXPECT_EQ(speak_frames(*runner, {&u, 1}, loaded.model->vocabulary().text_pad).at(0).codes,
+                golden.ids(std::string(c.name) + ".codes"))
+          << c.name;
+    }
+  }
+}
+
+TEST(TtsTalker, AConvertedFileSpeaksAsItsOriginal) {
+  const std::filesystem::path out = std::filesystem::temp_directory_path() / fmt::format("tts-{}.gguf", getpid());
+  for (const std::string& model : models)
+    for (const char* type : {"f32", "f16", "q8_0", "q4_k_m"}) {
+      SCOPED_TRACE(model + " as " + type);
+      convert_model(open_model(tts_folder(model)), out, type, 2, {});
+      const LoadedTts loaded(out);
+      const Golden golden = tts_golden(model);
+      const TtsCase c = tts_cases(model)[0];
+      const TtsPrompt prompt = tts_prompt(loaded, golden, c);
+      RunnerOptions options = exact_tts();
+      options.small_activations = true;
+      const auto runner = loaded.runner(options);
+      Utterance u = greedy_utterance(loaded, prompt);
+      const bool exact = type[0] == 'f';
+      const auto forced = golden.ids("replay.codes");
+      u.forced = forced;
+      const Spoken spoken = speak_frames(*runner, {&u, 1}, loaded.model->vocabulary().text_pad).at(0);
+      const double cosine = exact ? 0.99999 : type[1] == '8' ? 0.999 : 0.9;
+      EXPECT_GE(distance_of(golden.floats("replay.logits"), spoken.logits, codes).worst_cosine, cosine);
+      EXPECT_GE(distance_of(golden.floats("replay.cp_logits"), spoken.code_logits, book).worst_cosine, cosine);
+      EXPECT_EQ(loaded.file.find("talker.blk.0.attn_q.weight")->type,
+                type == std::string("f32") ? DType::f32 : type == std::string("f16") ? DType::f16
+                                              : type == std::string("q8_0")          ? DType::q8_0
+                                                                                     : DType::q5_0);
+    }
+  std::filesystem::remove(out);
+}
+
 // More utterances than sequences, of different lengths, and each as it is alone.
 TEST(TtsTalker, SeveralAtOnceAreWhatEachIsAlone) {
-  for (const char* device : {"cpu", "emu32"}) {
+  for (const auto& [device, frames] : {std::pair{"cpu", 120}, std::pair{"emu32", 6}}) {
     const LoadedTts loaded(tts_folder(base_model));
     const Golden golden = tts_golden(base_model);
-    const auto runner = loaded.runner(exact_tts(open_target(device), 3));
+    const auto runner = loaded.runner(on_device(device, 3));
     std::vector<TtsPrompt> prompts;
     for (const TtsCase& c : tts_cases(base_model)) prompts.push_back(tts_prompt(loaded, golden, c));
     std::vector<Utterance> all;
-    for (const TtsPrompt& prompt : prompts) all.push_back(greedy_utterance(loaded, prompt));
+    for (const TtsPrompt& prompt : prompts) all.push_back(greedy_utterance(loaded, prompt, frames));
     const auto together = speak_frames(*runner, all, loaded.model->vocabulary().text_pad);
     for (size_t i = 0; i < all.size(); ++i) {
       const auto alone = speak_frames(*runner, {&all[i], 1}, loaded.model->vocabulary().text_pad).at(0);
       EXPECT_EQ(together[i].codes, alone.codes) << i;
       EXPECT_EQ(together[i].logits, alone.logits) << device << i;
       EXPECT_EQ(together[i].code_logits, alone.code_logits) << device << i;
-      EXPECT_EQ(alone.codes, golden.ids(std::string(tts_cases(base_model)[i].name) + ".codes"));
     }
   }
 }
