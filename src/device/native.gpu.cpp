@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <thread>
 
@@ -281,13 +280,6 @@ void check_launch(const char* what) {
 }
 
 int device_count() {
-  // A kernel that is loaded when it is launched for the first time may wait for all that is queued before it, and no
-  // deadline ends that; so all are loaded with the device.
-#ifdef __HIPCC__
-  setenv("HIP_ENABLE_DEFERRED_LOADING", "0", 0);
-#else
-  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-#endif
   int count = 0;
   if (VENDOR(GetDeviceCount)(&count) == good) return count;
   (void)VENDOR(GetLastError)();
