@@ -87,9 +87,10 @@ void ModelOptions::add(CLI::App& app, bool required) {
 
 void ModelOptions::add_draft(CLI::App& app) {
   CLI::Option* draft =
-      app.add_option("--draft", engine.draft,
-                     "A smaller model with the same tokens, whose guesses the model checks in one step: the same text,\n"
-                     "sooner if many are right")
+      app.add_option(
+             "--draft", engine.draft,
+             "A smaller model with the same tokens, whose guesses the model checks in one step: the same text,\n"
+             "sooner if many are right")
           ->type_name("PATH");
   app.add_option("--draft-tokens", engine.draft_tokens, "Tokens that are guessed at a time")
       ->type_name("N")

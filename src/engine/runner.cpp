@@ -359,7 +359,8 @@ void Runner::take_drawn(const Program& program, std::span<const Draw> draws) {
   const View tokens = program.output(1), log_probabilities = program.output(2);
   for (size_t i = 0; i < draws.size(); ++i) {
     const int32_t token = tokens.as<int32_t>()[i];
-    if (token < 0 && !draws[i].on_condition) {  // the same logits say the same to the sampler, which knows the words for it
+    if (token < 0 &&
+        !draws[i].on_condition) {  // the same logits say the same to the sampler, which knows the words for it
       const View logits = program.output(0);
       draw_from({logits.row<float>(static_cast<int64_t>(i)), static_cast<size_t>(logits.last())}, draws[i]);
       throw_error(Exit::failed, "{} draws no token from logits that have one", name(options_.device.kind));

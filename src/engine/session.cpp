@@ -125,8 +125,12 @@ Generation LanguageSession::generate(std::span<const int32_t> prompt, const Gene
   result.tokens = std::move(made.tokens);
   result.logprobs = std::move(made.logprobs);
   result.stop_reason = to_reason(made.stop);
-  result.timings = {engine_->load_seconds(), made.prompt_s, made.generate_s,
-                    made.first_token_s,      size,          static_cast<int64_t>(result.tokens.size()),
+  result.timings = {engine_->load_seconds(),
+                    made.prompt_s,
+                    made.generate_s,
+                    made.first_token_s,
+                    size,
+                    static_cast<int64_t>(result.tokens.size()),
                     shared};
   if (speculative) result.guessed = speculative->guessed(), result.accepted = speculative->right();
   return result;
