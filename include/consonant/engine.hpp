@@ -35,8 +35,9 @@ struct EngineOptions {
   std::vector<std::string> override_kv;  // KEY=TYPE:VALUE, applied to the file's metadata before anything reads it
   // Speculative decoding, for sessions: a smaller model with the same tokens, on the same device, guesses how a text
   // goes on, and the model reads the guesses in one step. What is generated stays the same, token for token. Bad input
-  // for a model with other tokens.
-  std::string draft = {};  // its path; empty: none
+  // for a model with other tokens. Instead of a model it may be "mtp", the head for further tokens that files of
+  // deepseek2 and nemotron_h_moe may have beside their model; bad input if there is none.
+  std::string draft = {};  // its path, or mtp; empty: none
   int draft_tokens = 4;    // guessed at a time, from 1 to most_draft_tokens
   // To prove the deadlines, on an accelerator: NODE=SECONDS, a node that takes that much longer. Empty: none.
   std::string spin = {};

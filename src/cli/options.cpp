@@ -107,7 +107,7 @@ void ModelOptions::check() const {
 std::shared_ptr<Engine> ModelOptions::load(World& world) const {
   check();
   EngineOptions options = engine;
-  if (!options.draft.empty()) options.draft = resolve_model(options.draft);
+  if (!options.draft.empty() && options.draft != "mtp") options.draft = resolve_model(options.draft);
   Progress progress;
   options.on_weights = [&](int64_t done, int64_t all) {
     progress.show(fmt::format("loading {}: {} of {} MB", path, done / 1000000, all / 1000000));

@@ -54,9 +54,15 @@ void HeldText::mark_guess() {
   if (marks()) mark(places_);
 }
 
+// Before the tokens count as held.
+void HeldText::tell() const {
+  if (on_hidden_) on_hidden_(size(), runner_.hidden());
+}
+
 std::span<const float> HeldText::step(std::span<const int32_t> tokens) {
   const Piece piece{sequence_, tokens, false};
   const auto logits = runner_.evaluate({&piece, 1});
+  tell();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return logits;
 }
@@ -65,6 +71,7 @@ Drawn HeldText::draw(const Draw& how) {
   const std::span<const int32_t> tokens = how.history.subspan(tokens_.size());
   const Piece piece{sequence_, tokens, false};
   const Drawn drawn = runner_.evaluate_and_draw({&piece, 1}, {&how, 1}).front();
+  tell();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return drawn;
 }
@@ -79,6 +86,7 @@ std::vector<Drawn> HeldText::draw_along(const Draw& how, size_t guessed) {
                                   [&](const Mark& m) { return m.number == places_ && m.length == size(); });
   if (!stands) mark_guess();
   const std::vector<Drawn> drawn = runner_.evaluate_and_draw_along(sequence_, how, guessed);
+  tell();
   tokens_.assign(text.begin(), text.end());
   keep(text, static_cast<int64_t>(known.size() + drawn.size()) - 1);
   return drawn;

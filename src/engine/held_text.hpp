@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +35,10 @@ class HeldText {
   // Marks the present end as a place to come back to.
   void remember();
 
+  // Gets the hidden states, if the runner has them, of the tokens from position `first` on, whenever some were read.
+  using OnHidden = std::function<void(int64_t first, std::span<const float> rows)>;
+  void on_hidden(OnHidden on_hidden) { on_hidden_ = std::move(on_hidden); }
+
   std::span<const float> step(std::span<const int32_t> tokens);
   // Reads what is left of `how.history`, and draws what follows.
   Drawn draw(const Draw& how);
@@ -52,12 +56,14 @@ class HeldText {
     int number;
     int64_t length;
   };
+  void tell() const;
   bool marks() const { return !runner_.model().mamba.empty(); }
   void mark(int number);
 
   Runner& runner_;
   int sequence_, places_;
   std::vector<int32_t> tokens_;
+  OnHidden on_hidden_;
   std::vector<Mark> marked_;  // in order of their making; number places_ is the one before a guess
 };
 

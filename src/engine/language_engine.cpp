@@ -29,7 +29,7 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
   if (file_.meta->string("tokenizer.ggml.model", "no_vocab") != "no_vocab") tokenizer_ = Tokenizer::load(*file_.meta);
   check_overrides(file_);
 
-  if (!options.draft.empty()) draft_.emplace(options, file_, *model_);
+  if (!options.draft.empty()) draft_.emplace(path, options, file_, *model_);
   const Draft* const draft = draft_ ? &*draft_ : nullptr;
   const RunnerOptions runner = runner_options();
   const auto sources = sources_of(file_, *weights_);
@@ -83,7 +83,7 @@ RunnerOptions runner_options_for(const EngineOptions& options, const Target& tar
                                  const std::vector<WeightSource>& sources, const Draft* draft) {
   RunnerOptions runner = runner_options_of(options, target);
   runner.marks = HeldText::marks_for(model, LanguageSession::places, draft != nullptr);
-  if (draft) runner.rows = options.draft_tokens + 1;
+  if (draft) runner.rows = options.draft_tokens + 1, runner.hidden = draft->is_head();
   runner.context = options.context > 0 ? options.context : context_that_fits(runner, model, sources, draft);
   if (options.context > model.context)
     log_warning("a context of {} tokens, but the model was trained for {}", options.context, model.context);

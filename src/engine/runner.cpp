@@ -106,12 +106,20 @@ std::vector<Tensor> Runner::Setting::build(const Capacity& capacity) const {
   s.kv = cache.states();
   s.slots = {s.pos, s.seq, input("slots", DType::i32, {options.sequences})};
   s.mamba = slots.states();
-  const Tensor logits = model.logits(s);
+  Tensor logits, hidden;
+  if (options.hidden) {
+    if (model.reads_hidden) hidden = input("hidden", DType::f32, Shape({capacity.tokens, model.width}, Axis::token));
+    const LanguageModel::Outputs both = model.outputs(s, hidden);
+    logits = both.logits, hidden = both.hidden;
+  } else {
+    logits = model.logits(s);
+  }
   std::vector<Tensor> outputs = {logits};
   if (capacity.slots > 0) {  // the logits stay, to say what is wrong with them if nothing can be drawn
     const auto [token, log_probability] = DrawInputs::sample_from(logits, capacity.wanted, capacity.slots);
     outputs.insert(outputs.end(), {token, log_probability});
   }
+  if (hidden) outputs.push_back(hidden);
   for (const KvState& kv : s.kv)
     for (const Tensor& last : {kv.keys, kv.values})
       if (last) outputs.push_back(last);
@@ -215,6 +223,8 @@ void Runner::go_back(int sequence, int mark, int64_t length) {
 }
 
 void Runner::check(const Piece& piece) const {
+  if (model_.reads_hidden && std::ssize(piece.hidden) != std::ssize(piece.tokens) * model_.width)
+    throw_error(Exit::failed, "{} numbers of hidden states for {} tokens", piece.hidden.size(), piece.tokens.size());
   for (int32_t token : piece.tokens)
     if (token < 0 || token >= model_.vocabulary)
       bad_input("token id {}: the vocabulary has {} tokens", token, model_.vocabulary);
@@ -287,10 +297,11 @@ std::vector<Drawn> Runner::evaluate_and_draw_along(int sequence, const Draw& how
 // With draws it ends in drawn_, else in logits_.
 void Runner::read(std::span<const Piece> pieces, std::span<const Draw> draws, const DrawInputs& inputs) {
   for (const Piece& piece : pieces) check(piece);
-  logits_.clear();
+  logits_.clear(), hidden_.clear();
   drawn_.clear();
   Batch batch;
-  std::vector<int> members;  // sequence of each row of pages
+  std::vector<float> hidden;  // that the tokens of `batch` go on from
+  std::vector<int> members;   // sequence of each row of pages
   const auto flush = [&] {
     if (batch.tokens.empty()) return;
     int64_t most = 1;
@@ -307,8 +318,9 @@ void Runner::read(std::span<const Piece> pieces, std::span<const Draw> draws, co
           std::span(batch.pages).subspan(i * static_cast<size_t>(per_sequence), static_cast<size_t>(per_sequence)));
     const std::span<const Draw> mine = draws.empty() ? draws : draws.subspan(drawn_.size(), batch.wanted.size());
     if (!mine.empty()) capacity.slots = inputs.slots(), batch.more = inputs.rows(drawn_.size(), mine.size());
+    if (!hidden.empty()) batch.more.push_back({"hidden", std::as_bytes(std::span(hidden))});
     step(batch, capacity, mine);
-    batch = {}, members.clear();
+    batch = {}, members.clear(), hidden.clear();
   };
   // A long part of a piece has a step of its own, and what shares one is whole and short: how a piece is computed
   // depends on itself alone, even where that of many tokens gives other bits.
@@ -328,6 +340,11 @@ void Runner::read(std::span<const Piece> pieces, std::span<const Draw> draws, co
         if (piece.all_logits || static_cast<int64_t>(piece.tokens.size() - done) <= piece.rows)
           batch.wanted.push_back(static_cast<int32_t>(batch.tokens.size()));
         batch.tokens.push_back(piece.tokens[done]);
+        if (!piece.hidden.empty()) {
+          const auto width = static_cast<size_t>(model_.width);
+          const auto row = piece.hidden.subspan(done * width, width);
+          hidden.insert(hidden.end(), row.begin(), row.end());
+        }
         batch.positions.push_back(static_cast<int32_t>(position++));
         batch.sequences.push_back(static_cast<int32_t>(members.size() - 1));
       }
@@ -344,6 +361,15 @@ void Runner::step(const Batch& batch, const Capacity& capacity, std::span<const 
     p.run_observed(batch, *pool_, observer_);
   else
     p.run(batch, *pool_);
+  if (options_.hidden) {
+    const size_t index = draws.empty() ? 1 : 3;
+    if (draws.empty())
+      p.bring({0, 1});
+    else
+      p.bring({1, 2, 3});
+    const View rows = p.output(index);
+    hidden_.insert(hidden_.end(), rows.as<float>(), rows.as<float>() + rows.shape.count());
+  }
   if (batch.wanted.empty()) return;
   if (draws.empty()) {
     const View out = p.output(0);

@@ -28,6 +28,7 @@ struct RunnerOptions {
   int sequences = 1;    // that may be open at once
   int marks = 0;        // states of Mamba layers that are kept besides those of the sequences
   int64_t rows = 1;     // of a sequence's tokens in a step of a generation that are followed by a draw
+  bool hidden = false;  // hidden states of all tokens come back (LanguageModel::outputs)
   WeightStore::OnProgress on_weights = {};
 };
 
@@ -35,8 +36,9 @@ struct RunnerOptions {
 struct Piece {
   int sequence;
   std::span<const int32_t> tokens;
-  bool all_logits = false;  // of every token, or of the last only
-  int64_t rows = 1;         // those that are the last
+  bool all_logits = false;             // of every token, or of the last only
+  int64_t rows = 1;                    // those that are the last
+  std::span<const float> hidden = {};  // of a model that reads them: [token, width], of the position before each
 };
 
 // A language model on a device: its weights there, its paged cache and its slots of state, its programs, and the
@@ -79,6 +81,8 @@ class Runner {
   // what follows before each of them, as long as it is the guessed one, and after them: one token at least. The
   // sampler has then taken as many numbers. The sequence holds all of the history.
   std::vector<Drawn> evaluate_and_draw_along(int sequence, const Draw& how, size_t guessed);
+  // With options.hidden, of the tokens that were read last [token, width]; valid until the next call.
+  std::span<const float> hidden() const { return hidden_; }
   // Whether it does so without bringing the logits.
   bool draws_on_device() const { return setting().draws_on_device(); }
 
@@ -166,7 +170,7 @@ class Runner {
   SlotStore slots_;
   std::shared_ptr<Buffer> arena_;  // an accelerator's, of all programs that a generation runs
   std::map<Capacity, std::unique_ptr<Program>> programs_;
-  std::vector<float> logits_;
+  std::vector<float> logits_, hidden_;
   std::vector<Drawn> drawn_;
   std::vector<std::string> watched_;
   TapStore taps_;

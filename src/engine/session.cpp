@@ -42,16 +42,31 @@ void check(const GenerateOptions& options, int64_t vocabulary) {
 
 LanguageSession::LanguageSession(std::shared_ptr<LanguageEngine> engine)
     : engine_(std::move(engine)), held_(engine_->runner(), places) {
-  if (Draft* draft = engine_->draft()) guesser_ = std::make_unique<DraftGuesser>(*draft);
+  Draft* const draft = engine_->draft();
+  if (!draft) return;
+  if (!draft->is_head()) {
+    guesser_ = std::make_unique<DraftGuesser>(*draft);
+    return;
+  }
+  auto head = std::make_unique<HeadGuesser>(*draft);
+  head_ = head.get();
+  guesser_ = std::move(head);
+  held_.on_hidden([this](int64_t first, std::span<const float> rows) { head_->take(first, rows); });
 }
 
 int64_t LanguageSession::length() const { return engine_->runner().length(held_.sequence()); }
 
-void LanguageSession::reset() { held_.keep({}, 0); }
+void LanguageSession::reset() {
+  held_.keep({}, 0);
+  if (head_) head_->cut(0);
+}
 
 void LanguageSession::save(const std::string& path) { held_.save(path, engine_->fingerprint()); }
 
-void LanguageSession::restore(const std::string& path) { held_.restore(path, engine_->fingerprint()); }
+void LanguageSession::restore(const std::string& path) {
+  held_.restore(path, engine_->fingerprint());
+  if (head_) head_->cut(0);
+}
 
 std::span<const float> LanguageSession::step(std::span<const int32_t> tokens) { return held_.step(tokens); }
 
@@ -74,7 +89,9 @@ Drawn LanguageSession::draw(std::span<const int32_t> tokens, const Draw& how) {
 }
 
 std::vector<Drawn> LanguageSession::draw_along(const Draw& how, size_t guessed) {
-  return held_.draw_along(how, guessed);
+  const std::vector<Drawn> drawn = held_.draw_along(how, guessed);
+  if (head_) head_->cut(std::ssize(how.history) - static_cast<int64_t>(guessed) + std::ssize(drawn) - 1);
+  return drawn;
 }
 
 // The sequence ends before the last drawn token, whatever was guessed.
@@ -83,6 +100,7 @@ void LanguageSession::end_at(std::span<const int32_t> prompt, std::span<const in
   std::vector<int32_t> text(prompt.begin(), prompt.end());
   text.insert(text.end(), drawn.begin(), drawn.end() - 1);
   const auto kept = static_cast<size_t>(held_.keep(text, std::ssize(text)));
+  if (head_) head_->cut(std::ssize(text));
   if (kept < text.size()) held_.step(std::span<const int32_t>(text).subspan(kept));
 }
 
@@ -97,6 +115,7 @@ Generation LanguageSession::generate(std::span<const int32_t> prompt, const Gene
 
   // What the cache shares with the prompt is kept, except for the last token: its logits are needed.
   const int64_t shared = held_.keep(prompt, size - 1);
+  if (head_) head_->cut(shared);
   stable_ = options.stable;
   if (stable_ == shared) held_.remember();
   Autoregression loop;

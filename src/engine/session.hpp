@@ -36,8 +36,9 @@ class LanguageSession final : public Session, private GuessedLogits {
 
   std::shared_ptr<LanguageEngine> engine_;  // lives as long as its sessions
   HeldText held_;
-  std::unique_ptr<DraftGuesser> guesser_;  // if there is a draft
-  int64_t stable_ = 0;                     // where the prompt that is being read is to be remembered
+  std::unique_ptr<Guesser> guesser_;  // if there is a draft
+  HeadGuesser* head_ = nullptr;       // the same, if it is a head for further tokens
+  int64_t stable_ = 0;                // where the prompt that is being read is to be remembered
   std::atomic<bool> cancelled_{false};
 };
 
