@@ -28,6 +28,8 @@ class Weights {
   Tensor bias(std::string_view name, const Sizes& sizes) const;        // "<prefix><name>.bias"
   // All numbers of the tensor "<prefix><name>", which is of these sizes, one row after another: as a vector, float32.
   Tensor flat(std::string_view name, const Sizes& sizes) const;
+  // Of the matrix "<prefix><name>.weight", which is of these sizes, `count` columns from `first` on: whole blocks.
+  Tensor columns(std::string_view name, const Sizes& sizes, int64_t first, int64_t count) const;
   // A table that the architecture defines and no file holds; `name` is for reports.
   Tensor constant(const std::string& name, const Sizes& sizes, std::vector<float> numbers) const;
 
