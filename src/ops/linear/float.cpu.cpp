@@ -225,20 +225,24 @@ bool few_plain_rows(const PackedShape& w, int64_t tokens, const std::byte* packe
 void float_patch(const Product& p, const Patch& patch, const FloatScratch& scratch) {
   const PackedShape& w = p.weights;
   const int64_t tokens = patch.last_token - patch.first_token, stride = p.x_stride / 4;
+  const int64_t tap_k = w.k / p.taps > 0 ? w.k / p.taps : 1;
   const auto* x = reinterpret_cast<const float*>(p.x) + patch.first_token * stride;
   for (int64_t g = patch.first_group; g < patch.last_group; g += 2) {
     const bool two = g + 1 < patch.last_group;
     const std::byte* packed0 = packed_group(p, g, scratch.room);
     const std::byte* packed1 = two ? packed_group(p, g + 1, scratch.room + w.group_bytes) : packed0;
     std::memset(scratch.sums, 0, static_cast<size_t>(tokens) * 64);
-    const bool direct = tokens <= 6 && few_plain_rows(w, tokens, packed0, packed1, x, stride, scratch.sums);
-    for (int64_t k = 0; !direct && k < w.k; k += panel_k) {
-      const int64_t n = w.k - k < panel_k ? w.k - k : panel_k;
+    const bool direct =
+        tokens <= 6 && p.taps == 1 && few_plain_rows(w, tokens, packed0, packed1, x, stride, scratch.sums);
+    for (int64_t k = 0, n; !direct && k < w.k; k += n) {
+      const int64_t tap = k / tap_k, left = (tap + 1) * tap_k - k;
+      n = left < panel_k ? left : panel_k;
       const float* w0 = decode_range(w, packed0, k, k + n, scratch.panels);
       const float* w1 = two ? decode_range(w, packed1, k, k + n, scratch.panels + panel_floats) : w0;
+      const float* from = x + tap * (p.tap_stride / 4) + (k - tap * tap_k);
       int64_t t = 0;
-      for (; t + 6 <= tokens; t += 6) float_rows<6>(w0, w1, x + t * stride + k, stride, n, scratch.sums + 16 * t);
-      few_rows(tokens - t, w0, w1, x + t * stride + k, stride, n, scratch.sums + 16 * t);
+      for (; t + 6 <= tokens; t += 6) float_rows<6>(w0, w1, from + t * stride, stride, n, scratch.sums + 16 * t);
+      few_rows(tokens - t, w0, w1, from + t * stride, stride, n, scratch.sums + 16 * t);
     }
     for (int64_t t = 0; t < tokens; ++t) {
       store_sums(p, g, patch.first_token + t, scratch.sums + 16 * t);
