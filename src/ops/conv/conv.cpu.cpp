@@ -47,8 +47,7 @@ Refusal can_run(const Node& node) {
   const Tensor& w = node.inputs[1];
   if (Refusal refusal = wants_matrix(w, "w")) return refusal;
   if (w.node->op == op_view) return {"w is a view"};
-  if (is_quantized(w.type()) && node.inputs[0].shape()[1] % 32 != 0)
-    return {fmt::format("taps of {} channels aren't whole blocks of {}", node.inputs[0].shape()[1], name(w.type()))};
+  if (!is_float(w.type())) return {fmt::format("w is {}, not of plain numbers", name(w.type()))};
   Node rows = node;
   rows.inputs.erase(rows.inputs.begin() + 1);
   return wants_float_rows(rows);

@@ -2,8 +2,9 @@
 // The product of ops/linear for many tokens, whose tokens are windows of x: its inputs are read where they lie.
 #include "ops/conv/conv.hpp"
 
+#include <fmt/format.h>
+
 #include "ops/linear/many_tokens_gpu.hpp"
-#include "ops/matrix_gpu.hpp"
 #include "ops/work.hpp"
 
 namespace consonant::GPU_BUILD {
@@ -60,20 +61,32 @@ Windows<Type> windows_of(const Args& args) {
   return p;
 }
 
+template <DType Type>
+void launch_type(const Args& args, Accelerator& device) {
+  const Windows<Type> p = windows_of<Type>(args);
+  if (p.tokens == 0 || p.rows == 0) return;
+  const int64_t tiles = ceil_div(p.tokens, tile_side);
+  gpu::launch<convolve<Type>, tile_threads>(device, {tiles * ceil_div(p.rows, tile_side)}, 0, p, tiles);
+}
+
 void launch(const Args& args, Accelerator& device, std::byte*) {
-  with_matrix_type(args.in[1].type, [&](auto type) {
-    constexpr DType t = decltype(type)::value;
-    const Windows<t> p = windows_of<t>(args);
-    if (p.tokens == 0 || p.rows == 0) return;
-    const int64_t tiles = ceil_div(p.tokens, tile_side);
-    gpu::launch<convolve<t>, tile_threads>(device, {tiles * ceil_div(p.rows, tile_side)}, 0, p, tiles);
-  });
+  switch (args.in[1].type) {
+    case DType::f16:
+      return launch_type<DType::f16>(args, device);
+    case DType::bf16:
+      return launch_type<DType::bf16>(args, device);
+    default:
+      return launch_type<DType::f32>(args, device);  // can_run refuses the rest
+  }
 }
 
 Refusal can_run(const Node& node, const Limits& limits) {
   const Shape& y = node.outputs[0].shape;
   if (Refusal refusal = wants_matrix(node.inputs[1], "w")) return refusal;
   if (node.inputs[1].node->op == op_view) return {"w is a view"};
+  const DType type = node.inputs[1].type();
+  if (type != DType::f32 && type != DType::f16 && type != DType::bf16)
+    return {fmt::format("w is {}, not of plain numbers", name(type))};
   if (ceil_div(y[0], tile_side) > limits.grid / std::max<int64_t>(1, ceil_div(y[1], tile_side)))
     return {fmt::format("{} has more tiles than a grid has blocks", to_string(y))};
   Node rows = node;

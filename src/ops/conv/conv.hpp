@@ -10,7 +10,7 @@ struct ConvAttr {
   bool bias = false, residual = false;  // the inputs after x and w
 };
 
-// A convolution over rows, without padding: x [row, n] of a fixed size, w [outputs, kernel * n] of any weight type with
+// A convolution over rows, without padding: x [row, n] of a fixed size, w [outputs, kernel * n] of plain numbers with
 // tap k of channel c at k * n + c -> [(row - dilation (kernel - 1) - 1) / stride + 1, outputs],
 //
 //   y[t, o] = sum_{k, c} w[o, k, c] x[stride t + dilation k, c] + b[o] + residual[t, o]

@@ -35,6 +35,7 @@ void run(const Args& args, int64_t o, std::byte* scratch) {
 }
 
 Refusal can_run(const Node& node) {
+  if (!is_float(node.inputs[1].type())) return {"w isn't of plain numbers"};
   if (Refusal refusal = wants_matrix(node.inputs[1], "w")) return refusal;
   Node rows = node;
   rows.inputs.erase(rows.inputs.begin() + 1);
