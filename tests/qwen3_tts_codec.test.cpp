@@ -35,6 +35,7 @@ const TapRows& tap_of(const std::vector<TapRows>& taps, std::initializer_list<co
 void expect_stage(const std::vector<float>& want, std::span<const float> got, size_t columns, const std::string& what) {
   ASSERT_EQ(want.size(), got.size()) << what;
   const Distance d = distance_of(want, got, columns);
+  std::printf("DBG %s %.3g rms %.3g\n", what.c_str(), d.max_abs, d.rms);
   EXPECT_LE(d.max_abs, 1e-4) << what;
   EXPECT_GE(d.worst_cosine, 0.99999) << what;
 }
@@ -67,14 +68,15 @@ TEST_P(CodecDecoding, AgreesWithTheReferenceAtEveryStage) {
     expect_stage(want, got, n, name);
   };
   stage("dec.rvq", 1, 32, {"dec/rvq/add.15"});
-  stage("dec.pre_conv", 1, 48, {"dec/add(codec.dec.pre_conv_b)"});
+  stage("dec.pre_conv", 1, 48, {"dec/conv(codec.dec.pre_conv_w)"});
   stage("dec.transformer", 1, 48, {"dec/xfmr/add(codec.dec.xfmr.out_proj_b)"});
   stage("dec.upsample_0", 2, 48, {"dec/up.0/add"});
   stage("dec.upsample_1", 4, 48, {"dec/up.1/add"});
-  stage("dec.in_conv", 4, 64, {"dec/add(codec.dec.in_conv_b)"});
+  stage("dec.in_conv", 4, 64, {"dec/conv(codec.dec.in_conv_w)"});
   stage("dec.block_0_first_10_frames", 32, 32, {"dec/blk.0/res.2/add"});
   const std::vector<float> want = golden().floats("dec.wav");
   ASSERT_EQ(wav.size(), frames * 1920);
+  std::printf("DBG wav %.3g rms %.3g\n", distance_of(first(want, wav.size()), wav, wav.size()).max_abs, distance_of(first(want, wav.size()), wav, wav.size()).rms);
   EXPECT_LE(distance_of(first(want, wav.size()), wav, wav.size()).max_abs, 1e-4);
 }
 
@@ -166,9 +168,9 @@ TEST_P(CodecEncoding, AgreesWithTheReferenceAtEveryStage) {
     EXPECT_EQ(codec.runner.encode(wav), golden().ids("enc.codes"));
     const std::vector<TapRows> taps = codec.runner.take_taps();
     expect_stage(transposed(golden().floats("enc.seanet"), 64, 52),
-                 tap_of(taps, {"enc/seanet/add(codec.enc.seanet.final_b)"}).rows, 64, "enc.seanet");
+                 tap_of(taps, {"enc/seanet/conv(codec.enc.seanet.final_w)"}).rows, 64, "enc.seanet");
     expect_stage(golden().floats("enc.transformer"), tap_of(taps, {"enc/xfmr/blk.2/add.2"}).rows, 64, "enc.transformer");
-    expect_stage(transposed(golden().floats("enc.downsample"), 64, 26), tap_of(taps, {"enc/linear(codec.enc.ds_w)"}).rows, 64,
+    expect_stage(transposed(golden().floats("enc.downsample"), 64, 26), tap_of(taps, {"enc/conv(codec.enc.ds_w)"}).rows, 64,
                  "enc.downsample");
   }
   EXPECT_EQ(codec.runner.encode(first(wav, 8 * 1920)), golden().ids("enc.codes_8_frames"));

@@ -55,8 +55,8 @@ Tensor CausalConv::operator()(Tensor x, StreamInputs& s, Location at) const {
   if (state >= 0) x = carry(kept_of(s, state), x, s.mask.pos, s.slot, edge, at);
   const int64_t missing = (steps - 1) * stride + dilation * (kernel - 1) + 1 - x.shape()[0];
   if (missing > 0) x = pad_rows(x, 0, missing, edge, at);
-  if (dilation > 1) return conv(x, w, b, {kernel, stride, dilation}, {}, at);
-  const Tensor y = linear(kernel == 1 && stride == 1 ? x : unfold(x, kernel, stride, at), w, at);
+  if (kernel > 1) return conv(x, w, b, {kernel, stride, dilation}, {}, at);
+  const Tensor y = linear(x, w, at);
   return b ? add(y, b, at) : y;
 }
 
@@ -85,8 +85,8 @@ Upsampling Upsampling::load(const Weights& w, const std::string& name, int64_t i
 
 Tensor Upsampling::operator()(Tensor x, StreamInputs& s, Location at) const {
   if (state >= 0) x = carry(kept_of(s, state), x, s.mask.pos, s.slot, Edge::zeros, at);
-  if (windows > 1) x = unfold(x, windows, 1, at);
-  return merge_rows(split_heads(add(linear(x, w, at), b, at), rate, at), at);
+  const Tensor y = windows > 1 ? conv(x, w, b, {windows}, {}, at) : add(linear(x, w, at), b, at);
+  return merge_rows(split_heads(y, rate, at), at);
 }
 
 }  // namespace consonant
