@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <span>
 
 #include "base/checked.hpp"
 
@@ -108,6 +109,36 @@ Tensor Weights::columns(std::string_view name, const Sizes& sizes, int64_t first
                                std::memcpy(out.mutable_bytes().data() + i * row, all.bytes.data() + i * whole + skipped,
                                            static_cast<size_t>(row));
                              return out;
+                           }});
+  return keep(shared_->made.back());
+}
+
+Tensor Weights::named(std::string_view name, const Sizes& sizes) const {
+  return get(prefix_ + std::string(name), sizes);
+}
+
+Tensor Weights::changed(std::string_view name, const Sizes& sizes, const Sizes& to, Change change) const {
+  const StoredTensor& stored = need(prefix_ + std::string(name), sizes);
+  if (const auto known = shared_->leaves.find(stored.name); known != shared_->leaves.end()) return known->second;
+  if (!is_float(stored.type))
+    bad_input("{}: the tensor {} holds {}, should be plain numbers", shared_->file->meta->source, stored.name,
+              consonant::name(stored.type));
+  const int64_t bytes = checked_mul(element_count(to), info(stored.type).block_bytes);
+  shared_->made.push_back({stored.name, stored.type, to, bytes,
+                           [load = stored.load, change = std::move(change)] { return change(load()); }});
+  return keep(shared_->made.back());
+}
+
+Tensor Weights::derived(std::string_view name, const Sizes& sizes, std::string_view as, const Sizes& to,
+                        Derive derive) const {
+  const StoredTensor& stored = need(prefix_ + std::string(name), sizes);
+  std::string made = prefix_ + std::string(as);
+  if (const auto known = shared_->leaves.find(made); known != shared_->leaves.end()) return known->second;
+  const int64_t bytes = checked_mul(element_count(to), int64_t{sizeof(float)});
+  shared_->made.push_back({std::move(made), DType::f32, to, bytes, [load = stored.load, to, derive = std::move(derive)] {
+                             const auto numbers =
+                                 std::make_shared<const std::vector<float>>(derive(load().to_floats()));
+                             return HostTensor{DType::f32, to, std::as_bytes(std::span(*numbers)), numbers};
                            }});
   return keep(shared_->made.back());
 }
