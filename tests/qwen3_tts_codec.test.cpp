@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "formats/convert.hpp"
-#include "tests/tts_golden.hpp"
+#include "tests/tts_codec_golden.hpp"
 
 namespace consonant {
 namespace {

@@ -20,8 +20,9 @@ Picked run(DeviceKind device, std::vector<float> logits, const Sampler& sampler,
            std::vector<Adjustment> adjustments) {
   adjustments.resize(adjustments.size() + 2, {-1, 3, 7.0f});  // empty slots
   const DrawOptions& o = sampler.options();
-  std::vector<float> numbers = {o.temperature,       o.top_p,           o.min_p, o.typical, o.repeat_penalty,
-                                o.frequency_penalty, o.presence_penalty};
+  std::vector<float> numbers = {
+      o.temperature,      o.top_p, o.min_p, o.typical, o.repeat_penalty, o.frequency_penalty, o.presence_penalty,
+      o.first_temperature};
   std::vector<int32_t> integers = {o.top_k, int32_t(number >> 32), int32_t(uint32_t(number))}, slots;
   std::vector<float> bias;
   for (const Adjustment& a : adjustments) {
@@ -72,6 +73,7 @@ Sampling any_sampling(Random& random, size_t vocabulary) {
   s.repeat_penalty = sometimes(1.0f, 0.5 + below(1.5));
   s.frequency_penalty = sometimes(0.0f, below(1) - 0.3);
   s.presence_penalty = sometimes(0.0f, below(1) - 0.3);
+  s.temper_first = below(2) < 1;
   for (int i = int(below(4)); i > 0; --i)
     s.logit_bias.push_back(
         {int32_t(below(double(vocabulary))), below(4) < 1 && vocabulary > 8 ? -INFINITY : float(below(6) - 3)});

@@ -48,8 +48,9 @@ Sampler::Sampler(Sampling sampling) : sampling_(std::move(sampling)), random_(sa
   check(s.penalty_window >= -1, "penalty window", s.penalty_window, "-1 (all), 0 (off) or greater");
   for (const auto& [token, bias] : s.logit_bias)
     if (!(bias < INFINITY)) bad_usage("logit bias of token {} is {}, but has to be a number or -inf", token, bias);
-  options_ = {s.temperature,       s.top_k,           s.top_p, s.min_p, s.typical, s.repeat_penalty,
-              s.frequency_penalty, s.presence_penalty};
+  options_ = {s.temperature,      s.top_k, s.top_p, s.min_p, s.typical, s.repeat_penalty, s.frequency_penalty,
+              s.presence_penalty, 1};
+  if (s.temper_first && s.temperature > 0) options_.first_temperature = s.temperature, options_.temperature = 1;
   std::map<int32_t, float> biases;
   for (const auto& [token, bias] : s.logit_bias) biases[token] += bias;
   for (const auto& [token, bias] : biases) biases_.push_back({token, 0, bias});

@@ -26,6 +26,7 @@ struct Sampling {
   int penalty_window = 64;  // last tokens of the history that the penalties look at; -1: all
   std::vector<std::pair<int32_t, float>> logit_bias;
   uint64_t seed = 0;
+  bool temper_first = false;  // the temperature comes before top-k and all cuts, as in transformers' chain
 };
 
 // A token that may be drawn, and its probability.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/draw_inputs.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
 #include "ops/sample/sample.hpp"
 
 namespace consonant {
@@ -21,6 +25,7 @@ void put_numbers(std::vector<float>& numbers, const DrawOptions& o) {
   row[SampleNumbers::repeat_penalty] = o.repeat_penalty;
   row[SampleNumbers::frequency_penalty] = o.frequency_penalty;
   row[SampleNumbers::presence_penalty] = o.presence_penalty;
+  row[SampleNumbers::first_temperature] = o.first_temperature;
 }
 
 void put_integers(std::vector<int32_t>& integers, const DrawOptions& o, uint64_t number) {
@@ -33,12 +38,43 @@ void put_integers(std::vector<int32_t>& integers, const DrawOptions& o, uint64_t
 }
 
 template <class T>
-NamedNumbers part(const char* name, const std::vector<T>& all, size_t first, size_t count, int64_t per_row) {
+NamedNumbers part(const char* name, std::string_view suffix, const std::vector<T>& all, size_t first, size_t count,
+                  int64_t per_row) {
   const auto each = static_cast<size_t>(per_row);
-  return {name, std::as_bytes(std::span(all).subspan(first * each, count * each))};
+  return {fmt::format("{}{}", name, suffix), std::as_bytes(std::span(all).subspan(first * each, count * each))};
 }
 
 }  // namespace
+
+void DrawColumns::add(const DrawOptions& options, uint64_t number, std::vector<Adjustment> adjustments) {
+  if (std::ssize(adjustments) > slots_)
+    throw_error(Exit::failed, "{} logits change before a draw that has room for {}", adjustments.size(), slots_);
+  put_numbers(numbers_, options);
+  put_integers(integers_, options, number);
+  adjustments.resize(static_cast<size_t>(slots_), {-1, 0, 0});
+  for (const Adjustment& a : adjustments) {
+    adjusted_.insert(adjusted_.end(), {a.token, a.count});
+    bias_.push_back(a.bias);
+  }
+}
+
+std::vector<NamedNumbers> DrawColumns::rows(size_t first, size_t count, std::string_view suffix) const {
+  return {part("draw_numbers", suffix, numbers_, first, count, SampleNumbers::count),
+          part("draw_integers", suffix, integers_, first, count, SampleIntegers::count),
+          part("adjusted", suffix, adjusted_, first, count, slots_ * SampleAdjustment::count),
+          part("bias", suffix, bias_, first, count, slots_)};
+}
+
+std::pair<Tensor, Tensor> DrawColumns::sample_from(const Tensor& logits, int64_t rows, int64_t slots,
+                                                   std::string_view suffix) {
+  const auto per_row = [&](const char* name, DType type, std::initializer_list<int64_t> sizes) {
+    return input(fmt::format("{}{}", name, suffix), type, Shape(sizes, Axis::wanted));
+  };
+  return sample(logits, per_row("draw_numbers", DType::f32, {rows, SampleNumbers::count}),
+                per_row("draw_integers", DType::i32, {rows, SampleIntegers::count}),
+                per_row("adjusted", DType::i32, {rows, slots, SampleAdjustment::count}),
+                per_row("bias", DType::f32, {rows, slots}));
+}
 
 DrawInputs::DrawInputs(std::span<const Draw> draws, int64_t vocabulary) {
   std::vector<std::vector<Adjustment>> all;
@@ -48,33 +84,9 @@ DrawInputs::DrawInputs(std::span<const Draw> draws, int64_t vocabulary) {
     while (slots < std::ssize(all.back())) slots *= 8;
   }
   if (slots > most_slots) return;
-  slots_ = slots;
-  for (size_t i = 0; i < draws.size(); ++i) {
-    put_numbers(numbers_, draws[i].sampler->options());
-    put_integers(integers_, draws[i].sampler->options(), draws[i].sampler->next_number());
-    all[i].resize(static_cast<size_t>(slots), {-1, 0, 0});
-    for (const Adjustment& a : all[i]) {
-      adjusted_.insert(adjusted_.end(), {a.token, a.count});
-      bias_.push_back(a.bias);
-    }
-  }
-}
-
-std::vector<NamedNumbers> DrawInputs::rows(size_t first, size_t count) const {
-  return {part("draw_numbers", numbers_, first, count, SampleNumbers::count),
-          part("draw_integers", integers_, first, count, SampleIntegers::count),
-          part("adjusted", adjusted_, first, count, slots_ * SampleAdjustment::count),
-          part("bias", bias_, first, count, slots_)};
-}
-
-std::pair<Tensor, Tensor> DrawInputs::sample_from(const Tensor& logits, int64_t rows, int64_t slots) {
-  const auto per_row = [&](const char* name, DType type, std::initializer_list<int64_t> sizes) {
-    return input(name, type, Shape(sizes, Axis::wanted));
-  };
-  return sample(logits, per_row("draw_numbers", DType::f32, {rows, SampleNumbers::count}),
-                per_row("draw_integers", DType::i32, {rows, SampleIntegers::count}),
-                per_row("adjusted", DType::i32, {rows, slots, SampleAdjustment::count}),
-                per_row("bias", DType::f32, {rows, slots}));
+  columns_ = DrawColumns(slots);
+  for (size_t i = 0; i < draws.size(); ++i)
+    columns_.add(draws[i].sampler->options(), draws[i].sampler->next_number(), std::move(all[i]));
 }
 
 }  // namespace consonant

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,30 @@
 
 namespace consonant {
 
-// What the op `sample` reads besides the logits, for the rows of a step.
+// What the op `sample` reads besides the logits, row by row.
+class DrawColumns {
+ public:
+  DrawColumns() = default;
+  explicit DrawColumns(int64_t slots) : slots_(slots) {}
+
+  // At most as many adjustments as there are slots.
+  void add(const DrawOptions& options, uint64_t number, std::vector<Adjustment> adjustments);
+  int64_t slots() const { return slots_; }  // a row's places for tokens whose logits change
+
+  // The numbers of `count` rows from `first` on, for inputs whose names end in `suffix`; valid as long as this is.
+  std::vector<NamedNumbers> rows(size_t first, size_t count, std::string_view suffix = {}) const;
+
+  // The same as inputs of a graph for `rows` rows, and the token and log-probability drawn from `logits`.
+  static std::pair<Tensor, Tensor> sample_from(const Tensor& logits, int64_t rows, int64_t slots,
+                                               std::string_view suffix = {});
+
+ private:
+  int64_t slots_ = 0;
+  std::vector<float> numbers_, bias_;
+  std::vector<int32_t> integers_, adjusted_;
+};
+
+// The columns of a step's draws.
 class DrawInputs {
  public:
   DrawInputs() = default;
@@ -21,19 +45,17 @@ class DrawInputs {
 
   // Places for tokens whose logits change that a program has; a step uses the fewest of these that hold its own.
   static constexpr int64_t least_slots = 64, most_slots = 4096;
-  int64_t slots() const { return slots_; }
-  bool fit() const { return slots_ > 0; }  // whether no draw changes the logits of more than `most_slots` tokens
+  int64_t slots() const { return columns_.slots(); }
+  bool fit() const { return slots() > 0; }  // whether no draw changes the logits of more than `most_slots` tokens
 
-  // The numbers of `count` draws from `first` on; valid as long as this is.
-  std::vector<NamedNumbers> rows(size_t first, size_t count) const;
-
-  // The same as inputs of a graph for `rows` rows, and the token and log-probability drawn from `logits`.
-  static std::pair<Tensor, Tensor> sample_from(const Tensor& logits, int64_t rows, int64_t slots);
+  // As those of the columns.
+  std::vector<NamedNumbers> rows(size_t first, size_t count) const { return columns_.rows(first, count); }
+  static std::pair<Tensor, Tensor> sample_from(const Tensor& logits, int64_t rows, int64_t slots) {
+    return DrawColumns::sample_from(logits, rows, slots);
+  }
 
  private:
-  int64_t slots_ = 0;
-  std::vector<float> numbers_, bias_;
-  std::vector<int32_t> integers_, adjusted_;
+  DrawColumns columns_;
 };
 
 }  // namespace consonant

@@ -73,6 +73,11 @@ class Planner {
       codec_ = true;
       return;
     }
+    if (architecture == "qwen3tts") {
+      stacks_ = {{"talker.blk.", layers("qwen3tts.talker.n_layers")},
+                 {"code_pred.blk.", layers("qwen3tts.code_pred.n_layers")}};
+      return;
+    }
     if (architecture == "silero_vad") {
       small_ = true;
       return;
@@ -105,7 +110,13 @@ class Planner {
 
   // Small, and all of the sound goes through them.
   static bool is_convolution(const StoredTensor& t) {
-    return t.name == "enc.conv1.weight" || t.name == "enc.conv2.weight";
+    return t.name == "enc.conv1.weight" || t.name == "enc.conv2.weight" || t.name.starts_with("speaker.");
+  }
+
+  // What gives the logits.
+  bool is_head(const StoredTensor& t) const {
+    return t.name == "output.weight" || t.name == "talker.output.weight" || t.name.starts_with("code_pred.output.") ||
+           (tied_ && t.name == "token_embd.weight");
   }
 
   // Convolutions have rows of a few taps. What picks codes has to be as exact as the reference.
@@ -118,7 +129,7 @@ class Planner {
 
   DType wanted(const StoredTensor& t) const {
     const auto is = [&](std::string_view part) { return t.name.ends_with(part); };
-    if (t.name == "output.weight" || (tied_ && t.name == "token_embd.weight"))
+    if (is_head(t))
       return kind_.type == DType::q8_0 || t.sizes.back() % info(kind_.type).block != 0 ? DType::q8_0 : DType::q6_k;
     if (!kind_.mixed) return kind_.type;
     if (is(".attn_v.weight")) {

@@ -8,6 +8,7 @@
 #include "formats/ggml.hpp"
 #include "formats/gguf.hpp"
 #include "formats/hf_folder.hpp"
+#include "formats/hf_qwen3_tts.hpp"
 #include "formats/latent.hpp"
 #include "formats/mapped_file.hpp"
 #include "formats/silero.hpp"
@@ -30,6 +31,7 @@ std::string first_bytes(const MappedFile& file) {
 
 ModelFile canonical(ModelFile file) {
   split_latent_projections(file);
+  complete_qwen3_tts(*file.meta);
   return file;
 }
 

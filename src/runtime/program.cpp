@@ -307,7 +307,7 @@ View Program::fetch(const Place& place, Fetched& fetched) const {
   return view;
 }
 
-void Program::bring(std::initializer_list<size_t> outputs) const {
+void Program::bring(std::span<const size_t> outputs) const {
   if (!device_) return;
   for (const size_t i : outputs) queue_fetch(plan_.outputs[i], fetched_outputs_[i]);
   device_->wait();

@@ -52,7 +52,8 @@ class Program {
   // waits.
   View output(size_t index) const;
   // The outputs that will be asked for, so that one wait brings them all.
-  void bring(std::initializer_list<size_t> outputs) const;
+  void bring(std::span<const size_t> outputs) const;
+  void bring(std::initializer_list<size_t> outputs) const { bring(std::span(outputs.begin(), outputs.size())); }
   View tap(size_t index) const;
 
   const Plan& plan() const { return plan_; }

@@ -10,7 +10,11 @@ template <DType Type>
 GPU_KERNEL void gather(Matrix<Type> x, gpu::Ptr<const int32_t> index, Rows<float> y) {
   for_elements(y.rows, y.cols / Matrix<Type>::run, [&](int64_t r, int64_t at) {
     const auto to = y.row(r);
-    x.read(index[r], at, [&](int64_t i, float value) { to[i] = value; });
+    const int32_t from = index[r];
+    if (from >= 0)
+      x.read(from, at, [&](int64_t i, float value) { to[i] = value; });
+    else
+      for (int i = 0; i < Matrix<Type>::run; ++i) to[at * Matrix<Type>::run + i] = 0;
   });
 }
 

@@ -36,7 +36,8 @@ inline SampleRow sample_row(const Args& args, int64_t r) {
                  f[SampleNumbers::typical],
                  f[SampleNumbers::repeat_penalty],
                  f[SampleNumbers::frequency_penalty],
-                 f[SampleNumbers::presence_penalty]};
+                 f[SampleNumbers::presence_penalty],
+                 f[SampleNumbers::first_temperature]};
   row.number = uint64_t{static_cast<uint32_t>(i[SampleIntegers::number_high])} << 32 |
                static_cast<uint32_t>(i[SampleIntegers::number_low]);
   for (int64_t s = 0; s < bias.last(); ++s) {

@@ -11,6 +11,7 @@ namespace {
 struct Options {
   float temperature = 1, top_p = 1, min_p = 0, typical = 1, repeat = 1, frequency = 0, presence = 0;
   int32_t top_k = 0;
+  float first_temperature = 1;
 };
 
 constexpr float inf = std::numeric_limits<float>::infinity();
@@ -23,7 +24,8 @@ std::pair<Tensor, Tensor> draw(CaseBuilder& b, const Tensor& logits, const std::
   std::mt19937 random(9);
   for (int i = 0; i < 64; ++i) {
     const Options& o = rows[static_cast<size_t>(i) % rows.size()];
-    numbers.insert(numbers.end(), {o.temperature, o.top_p, o.min_p, o.typical, o.repeat, o.frequency, o.presence});
+    numbers.insert(numbers.end(), {o.temperature, o.top_p, o.min_p, o.typical, o.repeat, o.frequency, o.presence,
+                                   o.first_temperature});
     integers.insert(integers.end(), {o.top_k, static_cast<int32_t>(random() >> 11), static_cast<int32_t>(random())});
   }
   // Slots of different tokens, the last one past the vocabulary, some empty.
@@ -50,6 +52,7 @@ std::vector<OpCase> sample_cases() {
       {"typical", {.typical = 0.6f}},
       {"penalties", {.repeat = 1.3f, .frequency = 0.2f, .presence = 0.1f}},
       {"greedy after penalties", {.temperature = 0, .repeat = 1.3f, .frequency = 0.2f, .presence = 0.1f}},
+      {"temperature first", {.top_p = 0.8f, .top_k = 20, .first_temperature = 0.7f}},
       {"all of them",
        {.temperature = 1.3f,
         .top_p = 0.9f,
@@ -58,7 +61,8 @@ std::vector<OpCase> sample_cases() {
         .repeat = 1.1f,
         .frequency = 0.1f,
         .presence = 0.1f,
-        .top_k = 40}}};
+        .top_k = 40,
+        .first_temperature = 0.9f}}};
   std::vector<Options> mixed;
   for (const auto& [name, options] : settings) mixed.push_back(options);
   const auto add = [&](const std::string& name, int64_t rows, int64_t n, const std::vector<Options>& options) {
@@ -69,7 +73,7 @@ std::vector<OpCase> sample_cases() {
   };
   for (const auto& [name, options] : settings) add(name, 5, 301, {options});
   for (int64_t n : {1, 2, 33, 1025, 5000}) add("mixed", 9, n, mixed);
-  add("mixed", 3, 66001, {mixed[0], mixed[8], mixed[3]});
+  add("mixed", 3, 66001, {mixed[0], mixed[9], mixed[3]});
   add("mixed", 0, 100, mixed);
   const auto of = [&](const std::string& name, const std::vector<float>& numbers) {
     cases.push_back(

@@ -18,7 +18,7 @@ std::pair<Tensor, Tensor> sample(Tensor logits, Tensor numbers, Tensor integers,
       !is(bias, DType::f32, {shape[0], bias.shape()[1]}) ||
       !is(adjusted, DType::i32, {shape[0], bias.shape()[1], SampleAdjustment::count}))
     shape_error("sample",
-                "logits [row, n] f32 with n from 1 to 2^20, numbers [row, 7] f32, integers [row, 3] i32, "
+                "logits [row, n] f32 with n from 1 to 2^20, numbers [row, 8] f32, integers [row, 3] i32, "
                 "adjusted [row, slot, 2] i32 and bias [row, slot] f32",
                 {logits, numbers, integers, adjusted, bias}, at);
   const Shape rows({shape[0]}, shape.axis());

@@ -104,6 +104,7 @@ GPU_KERNEL void scan_chunks(Inputs in, Scratch scratch) {
   const auto logits = in.logits.row(row);
   const auto numbers = in.numbers.row(row), bias = in.bias.row(row);
   Scan raw, adjusted;
+  const float temperature = numbers[SampleNumbers::first_temperature];
   float x[each_tokens];  // all asked for before the first is waited for
   const auto token_of = [=](int i) { return first + gpu::thread() + i * chunk_threads; };
   GPU_UNROLL
@@ -111,7 +112,7 @@ GPU_KERNEL void scan_chunks(Inputs in, Scratch scratch) {
   GPU_UNROLL
   for (int i = 0; i < each_tokens; ++i) {
     if (token_of(i) >= end) break;
-    work.values[token_of(i)] = x[i];
+    work.values[token_of(i)] = x[i] / temperature;
     raw.see(x[i], token_of(i));
   }
   gpu::sync();
@@ -119,9 +120,10 @@ GPU_KERNEL void scan_chunks(Inputs in, Scratch scratch) {
     const auto slot = in.adjusted.row(row * in.bias.cols + s);
     const int32_t token = slot[SampleAdjustment::token];
     if (token < first || token >= end) continue;
-    work.values[token] =
+    const float adjusted =
         adjusted_logit(logits[token], bias[s], slot[SampleAdjustment::times], numbers[SampleNumbers::repeat_penalty],
                        numbers[SampleNumbers::frequency_penalty], numbers[SampleNumbers::presence_penalty]);
+    work.values[token] = adjusted / temperature;
   }
   gpu::sync();
   GPU_UNROLL

@@ -9,7 +9,17 @@ namespace consonant {
 
 // The columns of sample's parameters.
 struct SampleNumbers {
-  enum : int { temperature, top_p, min_p, typical, repeat_penalty, frequency_penalty, presence_penalty, count };
+  enum : int {
+    temperature,
+    top_p,
+    min_p,
+    typical,
+    repeat_penalty,
+    frequency_penalty,
+    presence_penalty,
+    first_temperature,
+    count
+  };
 };
 struct SampleIntegers {
   enum : int { top_k, number_high, number_low, count };  // the draw's number, from 0 to 2^53 - 1, by its 32-bit halves
@@ -28,7 +38,7 @@ constexpr int32_t broken_logits = -1, all_excluded = -2;
 // with the same options, to the bit. The inputs that change from step to step are read on the device.
 //
 //   logits [row, n] float32, n at most 2^20; minus infinity excludes a token
-//   numbers [row, 7] float32 and integers [row, 3] i32: the options, see above; temperature 0 is greedy
+//   numbers [row, 8] float32 and integers [row, 3] i32: the options, see above; temperature 0 is greedy
 //   adjusted [row, slot, 2] i32 and bias [row, slot] float32: tokens whose logit changes, each at most once: how often
 //   it
 //     occurs where the penalties look, and what is added to its logit

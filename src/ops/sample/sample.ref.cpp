@@ -71,6 +71,7 @@ void run(const Args& args, int64_t, std::byte*) {
       float& logit = logits[static_cast<size_t>(a.token)];
       logit = adjusted_logit(logit, a.bias, a.count, o.repeat_penalty, o.frequency_penalty, o.presence_penalty);
     }
+    for (float& logit : logits) logit /= o.first_temperature;
     std::vector<Candidate> all;
     bool broken = false;
     for (size_t i = 0; i < logits.size(); ++i) {

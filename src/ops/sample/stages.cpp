@@ -66,6 +66,8 @@ float Stages::adjust(std::span<const float> logits, const DrawOptions& options,
     logit = adjusted_logit(logit, a.bias, a.count, options.repeat_penalty, options.frequency_penalty,
                            options.presence_penalty);
   }
+  if (options.first_temperature != 1)
+    for (float& logit : logits_) logit /= options.first_temperature;
   top_ = greatest_logit(logits_);
   return top_;
 }

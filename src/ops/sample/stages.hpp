@@ -7,9 +7,10 @@
 
 namespace consonant {
 
-// How a token is drawn from a row of logits. The stages run in this order: logit bias, penalties, top-k, typical,
-// top-p, min-p, temperature, draw; each sees the renormalised distribution that the one before left, and does nothing
-// at its default.
+// How a token is drawn from a row of logits. The stages run in this order: logit bias, penalties, first temperature,
+// top-k, typical, top-p, min-p, temperature, draw; each sees the renormalised distribution that the one before left,
+// and does nothing at its default. The first temperature divides the logits before anything is cut off, where a model's
+// own settings mean that; a greedy choice doesn't feel it.
 struct DrawOptions {
   float temperature = 0;  // 0: greedy
   int32_t top_k = 0;      // 0: off
@@ -19,6 +20,7 @@ struct DrawOptions {
   float repeat_penalty = 1;
   float frequency_penalty = 0;
   float presence_penalty = 0;
+  float first_temperature = 1;
 };
 
 // What changes a token's logit: how often it occurs where the penalties look, and its bias. A token has at most one.

@@ -43,9 +43,14 @@ void cover(std::vector<std::string>& covers, const Node& node) {
 class Heads {
  public:
   explicit Heads(const std::vector<Tensor>& outputs) : uses_(count_uses(outputs)) {
-    std::unordered_map<const Node*, int> kept;  // appends: how often they are outputs of the graph
+    // Appends: how often they are outputs of the graph, or what a later one of the same step goes on from.
+    std::unordered_map<const Node*, int> kept;
     for (const Tensor& out : outputs) ++kept[out.node.get()];
-    for (const Node* node : walk(outputs)) {
+    const std::vector<Node*> nodes = walk(outputs);
+    for (const Node* node : nodes)
+      if (is(*node, Op::kv_append))
+        for (size_t i = 0; i < 2; ++i) ++kept[node->inputs[i].node.get()];
+    for (const Node* node : nodes) {
       if (!is(*node, Op::attend)) continue;
       const Node &q_rope = *node->inputs[0].node, &append = *node->inputs[1].node;
       if (!is(q_rope, Op::rope) || !is(append, Op::kv_append) || node->inputs[2].node.get() != &append) continue;

@@ -161,6 +161,21 @@ TEST(FuseHeads, GivesTheCacheAsTheGraphsOutputs) {
   EXPECT_TRUE(nodes_of(fused, Op::rope).empty());
 }
 
+// A decoder that runs several times within a step appends to what it appended before.
+TEST(FuseHeads, JoinsAnAppendThatALaterOneGoesOnFrom) {
+  Layer g;
+  const Tensor first = g.y;
+  const Rotary rotary{64, 10000, 1, false, {}};
+  const Tensor k = rope(g.heads_of("more k", 2, 64), g.pos, rotary), q = rope(g.heads_of("more q", 4, 64), g.pos, rotary);
+  const auto [keys, values] = kv_append(g.kv, k, g.heads_of("more v", 2, 32), g.mask);
+  const auto fused = g.fused({first, attend(q, keys, values, g.mask, 0.125f), keys, values});
+  const auto nodes = nodes_of(fused, Op::rope_append);
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[1]->inputs[0].node.get(), nodes[0]);
+  EXPECT_EQ(nodes[1]->inputs[1].node.get(), nodes[0]);
+  EXPECT_TRUE(nodes_of(fused, Op::kv_append).empty());
+}
+
 TEST(FuseHeads, LeavesACacheThatIsWrittenBeforeTheQueriesAreMade) {
   Layer g;
   EXPECT_TRUE(nodes_of(g.fused({g.all_keys, g.y}), Op::rope_append).empty());
