@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <random>
+#include <type_traits>
 
 #include "ops/linear/float_rows.hpp"
 #include "ops/rms_norm/rms_norm.hpp"
@@ -104,12 +105,16 @@ class TensorCores : public testing::Test {
     const auto with_records = [&](const auto& form) {
       return results([&](const Args& args) { form(args, mma::launch_records<Type>(args.in[0], *device, scratch)); });
     };
-    EXPECT_EQ(few, with_records([&](const Args& args, const mma::Records& records) {
-                EXPECT_TRUE((mma::launch_some<Type, 8>(args, *device, records)));
-              }));
-    EXPECT_EQ(few, with_records([&](const Args& args, const mma::Records& records) {
-                EXPECT_TRUE((mma::launch_some<Type, 16>(args, *device, records)));
-              }));
+    const auto check_tiles = [&]<class T>(std::type_identity<T>) {
+      EXPECT_EQ(few, with_records([&](const Args& args, const mma::Records& records) {
+                  EXPECT_TRUE((mma::launch_some_as<Type, T>(args, *device, records)));
+                }));
+    };
+    check_tiles(std::type_identity<mma::Small<Type, 8>>());
+    check_tiles(std::type_identity<mma::Small<Type, 16>>());
+    check_tiles(std::type_identity<mma::Narrow<8>>());
+    check_tiles(std::type_identity<mma::Narrow<16>>());
+    check_tiles(std::type_identity<mma::Narrow<32>>());
   }
 
   // A token alone has a form of its own.

@@ -18,6 +18,8 @@ namespace consonant {
 // rest.
 int exit_code(const std::exception& error);
 
+inline constexpr int most_draft_tokens = 32;
+
 // How a model is loaded and run.
 struct EngineOptions {
   // "auto" (the first accelerator of CUDA or HIP that can hold and run the model, or else the CPU), "cpu", "reference"
@@ -31,6 +33,12 @@ struct EngineOptions {
   std::string kv = "";                   // cache type "f16", "f32", "q8_0"; empty: f16, or f32 with precision "f32"
   int64_t context = 0;                   // positions a sequence may hold; 0: the model's own
   std::vector<std::string> override_kv;  // KEY=TYPE:VALUE, applied to the file's metadata before anything reads it
+  // Speculative decoding, for sessions: a smaller model with the same tokens, on the same device, guesses how a text
+  // goes on, and the model reads the guesses in one step. What is generated stays the same, token for token. Bad input
+  // for a model with other tokens. Instead of a model it may be "mtp", the head for further tokens that files of
+  // deepseek2 and nemotron_h_moe may have beside their model; bad input if there is none.
+  std::string draft = {};  // its path, or mtp; empty: none
+  int draft_tokens = 4;    // guessed at a time, from 1 to most_draft_tokens
   // To prove the deadlines, on an accelerator: NODE=SECONDS, a node that takes that much longer. Empty: none.
   std::string spin = {};
   // Called while weights are brought to the device: bytes that are there, of how many. Not after it.
@@ -73,11 +81,16 @@ struct GenerateOptions {
   bool ignore_eos = false;
   double deadline = 0;  // seconds; 0: none
   bool logprobs = false;
+  // Tokens at the beginning of the prompt that later prompts of the session will begin with as well. A model whose
+  // state is one of all positions remembers it there, so that only what comes after is read again, if the rest differs;
+  // the last two such places are kept. 0: none.
+  int64_t stable = 0;
 };
 
 struct Timings {
   double load_s = 0, prompt_s = 0, generate_s = 0, first_token_s = 0;
   int64_t prompt_tokens = 0, generated_tokens = 0;
+  int64_t cached_tokens = 0;  // of the prompt, that the session held already
 };
 
 struct Generation {
@@ -86,6 +99,7 @@ struct Generation {
   std::vector<float> logprobs;  // of each token, natural log, of the raw logits' softmax; if asked for
   StopReason stop_reason = StopReason::end_token;
   Timings timings;
+  int64_t guessed = 0, accepted = 0;  // tokens by the draft, and those of them that were generated
 };
 
 // Called with each piece of text (whole characters) and the ids that it came with; returning false cancels.

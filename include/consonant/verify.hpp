@@ -78,6 +78,10 @@ struct Agreement {
   double worst_cosine = 1, max_abs = 0;  // of the logits
   int64_t decisions = 0, disagreements = 0;  // argmax of rows; outside the reference's tie margin
   double least_cosine = 0;                   // that the logits must have
+  // Of a model with experts: choices of a token in a layer, those for which the device would have chosen others, and
+  // the worst relative distance of the scores' logits there. The logits above are those of the reference's choices.
+  int64_t choices = 0, choices_differ = 0;
+  double choices_drift = 0, most_drift = 0;  // and what such a distance may be
   std::vector<NodeAgreement> nodes;          // in the device's order
   std::vector<std::string> not_compared;     // nodes that the reference doesn't have
   std::string first_divergent_node, source;  // the first past its tolerance with the reference's inputs

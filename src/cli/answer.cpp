@@ -38,12 +38,14 @@ std::string to_json(const Generation& g, const GenerateOptions& options, const M
   json["tokens"] = g.tokens;
   json["logprobs"] = g.logprobs;
   json["prompt_tokens"] = g.timings.prompt_tokens;
+  json["cached_tokens"] = g.timings.cached_tokens;
   json["stop_reason"] = name(g.stop_reason);
   json["timings"] = {{"load_s", g.timings.load_s},
                      {"prompt_s", g.timings.prompt_s},
                      {"generate_s", g.timings.generate_s},
                      {"first_token_s", g.timings.first_token_s},
                      {"generated_tokens", g.timings.generated_tokens}};
+  if (g.guessed > 0) json["draft"] = {{"guessed", g.guessed}, {"accepted", g.accepted}};
   json["seed"] = options.sampling.seed;
   json["device"] = info.device;
   json["passed_over"] = info.passed_over;
@@ -77,6 +79,9 @@ int report(const Generation& g, const GenerateOptions& options) {
       "stop reason {}, {} tokens; first token after {:.0f} ms; prompt {} tokens, {:.1f}/s; answer {:.1f}/s; seed {}",
       name(g.stop_reason), g.tokens.size(), t.first_token_s * 1e3, t.prompt_tokens, rate(t.prompt_tokens, t.prompt_s),
       rate(t.generated_tokens - 1, t.generate_s), options.sampling.seed);
+  if (g.guessed > 0)
+    log_verbose("draft: {} of {} guessed tokens accepted ({:.0f}%)", g.accepted, g.guessed,
+                100 * double(g.accepted) / double(g.guessed));
   return code;
 }
 

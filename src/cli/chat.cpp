@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -75,8 +76,12 @@ class Conversation {
     require_utf8(text, "the prompt");
     messages_.push_back({"user", text});
     try {
+      const std::vector<int32_t> ids = prompt(true);
+      // What stands before the answer stands there in later prompts too, whatever becomes of the answer.
+      const std::vector<int32_t> lasting = prompt(false);
+      options_.stable = std::mismatch(ids.begin(), ids.end(), lasting.begin(), lasting.end()).first - ids.begin();
       const Generation result =
-          answer(world_, *session_, prompt(), options_, flags_.json ? Streaming::nothing : Streaming::text);
+          answer(world_, *session_, ids, options_, flags_.json ? Streaming::nothing : Streaming::text);
       messages_.push_back({"assistant", result.text});
       world_.out.line(flags_.json ? to_json(result, options_, engine_->info()) : "");
       return report(result, options_);
@@ -91,9 +96,10 @@ class Conversation {
 
  private:
   // The template writes the special tokens that the model wants: none are added.
-  std::vector<int32_t> prompt() const {
-    const std::string text = naming(
-        flags_.template_file, [&] { return engine_->render_chat(chat_variables(messages_), template_, flags_.now); });
+  std::vector<int32_t> prompt(bool to_answer) const {
+    const std::string text = naming(flags_.template_file, [&] {
+      return engine_->render_chat(chat_variables(messages_, to_answer), template_, flags_.now);
+    });
     return engine_->tokenize(text, {.parse_special = true, .add_special = false});
   }
 
@@ -220,6 +226,7 @@ Action add_chat(CLI::App& program) {
   app.add_flag("--json", command->json, "An answer as one line of JSON")->excludes(render);
   render->excludes(system)->excludes(text);
   command->model.add(app, false);
+  command->model.add_draft(app);
   command->generation.add(app);
   return [command](World& world) { return command->run(world); };
 }

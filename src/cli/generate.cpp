@@ -72,6 +72,7 @@ Action add_generate(CLI::App& program) {
   file->excludes(tokens);
   app.add_flag("--raw", command->raw, "No chat template: the prompt as it is, after BOS if the model wants one");
   command->model.add(app);
+  command->model.add_draft(app);
   command->generation.add(app);
   CLI::Option* emit = app.add_flag("--emit-tokens", command->emit_tokens, "Token ids, one a line, instead of text");
   app.add_flag("--json", command->json, "One JSON document with text, tokens, log-probabilities and timings")

@@ -5,11 +5,11 @@
 
 namespace consonant {
 
-std::string chat_variables(const std::vector<Message>& messages) {
+std::string chat_variables(const std::vector<Message>& messages, bool to_answer) {
   nlohmann::ordered_json json;
   json["messages"] = nlohmann::ordered_json::array();
   for (const Message& m : messages) json["messages"].push_back({{"role", m.role}, {"content", m.content}});
-  json["add_generation_prompt"] = true;
+  json["add_generation_prompt"] = to_answer;
   return json.dump();
 }
 

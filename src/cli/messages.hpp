@@ -10,7 +10,7 @@ struct Message {
   std::string role, content;
 };
 
-// A template's variables for a conversation that waits for the assistant, as JSON.
-std::string chat_variables(const std::vector<Message>& messages);
+// A template's variables for a conversation, which may wait for the assistant, as JSON.
+std::string chat_variables(const std::vector<Message>& messages, bool to_answer = true);
 
 }  // namespace consonant

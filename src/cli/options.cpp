@@ -85,6 +85,20 @@ void ModelOptions::add(CLI::App& app, bool required) {
   app.add_flag("--allow-split", allow_split, "Let named ops of a model on an accelerator run on the CPU");
 }
 
+void ModelOptions::add_draft(CLI::App& app) {
+  CLI::Option* draft =
+      app.add_option(
+             "--draft", engine.draft,
+             "A smaller model with the same tokens, whose guesses the model checks in one step: the same text,\n"
+             "sooner if many are right")
+          ->type_name("PATH");
+  app.add_option("--draft-tokens", engine.draft_tokens, "Tokens that are guessed at a time")
+      ->type_name("N")
+      ->check(whole_number(1, most_draft_tokens))
+      ->capture_default_str()
+      ->needs(draft);
+}
+
 void ModelOptions::check() const {
   check_device_name(engine.device);
   if (allow_split) bad_usage("--allow-split: {} runs all of a model or refuses it; nothing is split", engine.device);
@@ -93,6 +107,7 @@ void ModelOptions::check() const {
 std::shared_ptr<Engine> ModelOptions::load(World& world) const {
   check();
   EngineOptions options = engine;
+  if (!options.draft.empty() && options.draft != "mtp") options.draft = resolve_model(options.draft);
   Progress progress;
   options.on_weights = [&](int64_t done, int64_t all) {
     progress.show(fmt::format("loading {}: {} of {} MB", path, done / 1000000, all / 1000000));

@@ -23,6 +23,7 @@ struct ModelOptions {
   bool allow_split = false;
 
   void add(CLI::App& app, bool required = true);
+  void add_draft(CLI::App& app);  // for commands that generate
 
   // Refuses what can't be honoured, then loads.
   std::shared_ptr<Engine> load(World& world) const;

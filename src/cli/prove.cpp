@@ -182,6 +182,15 @@ std::string agreement_page(const Agreement& a) {
   text += fmt::format(
       "- logits, teacher-forced: worst cosine {:.9f} (wanted {}), max abs {:.3e}, {} decisions, {} disagree\n",
       a.worst_cosine, a.least_cosine, a.max_abs, a.decisions, a.disagreements);
+  if (a.choices > 0) {
+    text += fmt::format("- experts: {} choices, {} differ", a.choices, a.choices_differ);
+    text += a.choices_differ == 0 ? "\n"
+                                  : fmt::format(
+                                        " where scores nearly tie: their logits differ by {:.2e} at most (allowed "
+                                        "{:.0e}); the logits above follow "
+                                        "the CPU's choices\n",
+                                        a.choices_drift, a.most_drift);
+  }
   if (a.first_divergent_node.empty())
     text += fmt::format("- {} nodes, each within its tolerance with the reference's inputs\n", a.nodes.size());
   else
@@ -212,6 +221,9 @@ std::string agreement_json(const Agreement& a) {
                {"max_abs", number(a.max_abs)},
                {"decisions", a.decisions},
                {"disagreements", a.disagreements},
+               {"expert_choices", a.choices},
+               {"expert_choices_differ", a.choices_differ},
+               {"expert_choices_drift", number(a.choices_drift)},
                {"first_divergent_node", a.first_divergent_node.empty() ? Json() : Json(a.first_divergent_node)},
                {"source", a.source.empty() ? Json() : Json(a.source)},
                {"not_compared", a.not_compared}};

@@ -154,7 +154,8 @@ TEST_F(Cli, WrongUsageIsTwoAndOnStderr) {
       {"generate", "-m", "m", "-p", "x", "--allow-split"},
       {"generate", "-m", "m", "-p", "x", "--json", "--emit-tokens"},
       {"generate", "-m", "m", "-p", "x", "-v", "-q"},
-      {"generate", "-m", "m", "-p", "x", "--draft", "y"},
+      {"generate", "-m", "m", "-p", "x", "--draft-tokens", "4"},
+      {"generate", "-m", "m", "-p", "x", "--draft", "y", "--draft-tokens", "33"},
       {"generate", "-m", "m", "-p", "x", "--save-state", "y"},
       {"chat"},
       {"chat", "--render", "x.json", "--system", "s"},
@@ -362,6 +363,7 @@ TEST_F(Cli, ChatOnceHasASystemMessage) {
   EXPECT_EQ(run({"chat", "-m", "m", "--system", "be brief", "-p", "hi"}), 0);
   EXPECT_EQ(text, "fine\n");
   EXPECT_THAT(state->prompts, ElementsAre("system:be brief|user:hi|assistant:"));
+  EXPECT_EQ(state->asked[0].stable, std::ssize("system:be brief|user:hi|") - 1);  // what any answer leaves as it is
 }
 
 TEST_F(Cli, ChatRemembersUntilReset) {

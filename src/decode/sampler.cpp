@@ -56,6 +56,10 @@ Sampler::Sampler(Sampling sampling) : sampling_(std::move(sampling)), random_(sa
   for (const auto& [token, bias] : biases) biases_.push_back({token, 0, bias});
 }
 
+void Sampler::draw_as(const Sampler& other) {
+  sampling_ = other.sampling_, options_ = other.options_, biases_ = other.biases_, random_ = other.random_;
+}
+
 std::vector<Adjustment> Sampler::adjustments(std::span<const int32_t> history, size_t vocabulary) const {
   for (const Adjustment& a : biases_)
     if (a.token < 0 || size_t(a.token) >= vocabulary)

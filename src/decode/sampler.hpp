@@ -57,6 +57,12 @@ class Sampler {
   std::vector<Adjustment> adjustments(std::span<const int32_t> history, size_t vocabulary) const;
   uint64_t next_number() { return greedy() ? 0 : random_.number(); }
 
+  // From now on it draws what `other` would draw, which isn't changed.
+  void draw_as(const Sampler& other);
+  // Where the generator stands, and back to there after numbers that turned out not to be needed.
+  const Random& random() const { return random_; }
+  void restart(const Random& at) { random_ = at; }
+
  private:
   void adjust(std::span<const float> logits, std::span<const int32_t> history);
 
@@ -72,6 +78,7 @@ struct Draw {
   Sampler* sampler;                  // takes its next number
   std::span<const int32_t> history;  // as Sampler::pick takes it
   bool log_probability = false;      // of softmax(logits), besides the token
+  bool on_condition = false;         // that earlier draws of the step go as guessed: an error in it isn't one yet
 };
 struct Drawn {
   int32_t token;

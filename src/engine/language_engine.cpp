@@ -29,10 +29,13 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
   if (file_.meta->string("tokenizer.ggml.model", "no_vocab") != "no_vocab") tokenizer_ = Tokenizer::load(*file_.meta);
   check_overrides(file_);
 
+  if (!options.draft.empty()) draft_.emplace(path, options, file_, *model_);
+  const Draft* const draft = draft_ ? &*draft_ : nullptr;
   const RunnerOptions runner = runner_options();
   const auto sources = sources_of(file_, *weights_);
-  check_memory(file_, options_, *model_, sources, runner);
+  check_memory(file_, options_, *model_, sources, runner, draft);
   runner_ = std::make_unique<Runner>(*model_, sources, runner);
+  if (draft_) draft_->load(draft_->runner_options(runner));
   options_.on_weights = {};  // whoever wanted to see it needn't be there for later runners
 
   info_ = describe_model(path, file_, *weights_, options, runner, runner_->weight_bytes());
@@ -47,28 +50,41 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
 
 namespace {
 
+int64_t page_bytes(const LanguageModel& model, DType kv) {
+  return CacheLayout{CacheRole::self, model.kv, kv, kv_page, 1}.bytes();
+}
+
 // The model's own context, or on an accelerator, where a cache is taken at once, what nine tenths of its free memory
 // hold.
-int64_t context_that_fits(RunnerOptions options, const LanguageModel& model, const std::vector<WeightSource>& sources) {
+int64_t context_that_fits(RunnerOptions options, const LanguageModel& model, const std::vector<WeightSource>& sources,
+                          const Draft* draft) {
   Accelerator* const accelerator = options.device.accelerator.get();
   if (!accelerator) return model.context;
-  const int64_t page = std::max<int64_t>(CacheLayout{CacheRole::self, model.kv, options.kv, kv_page, 1}.bytes(), 1);
-  const int64_t slots = SlotLayout{model.mamba, options.sequences}.bytes();
-  const int64_t free =
-      accelerator->free_bytes() / 10 * 9 - WeightStore::bytes_needed(sources, options.device.kind) - slots;
+  int64_t page = std::max<int64_t>(page_bytes(model, options.kv), 1);
+  int64_t free = accelerator->free_bytes() / 10 * 9 - WeightStore::bytes_needed(sources, options.device.kind) -
+                 Runner::slots_of(model, options).bytes();
+  if (draft) {
+    page += page_bytes(draft->model(), options.kv);
+    free -= WeightStore::bytes_needed(draft->sources(), options.device.kind);
+    free -= Runner::slots_of(draft->model(), draft->runner_options(options)).bytes();
+  }
   const auto holds = [&](int64_t bytes) {
     return std::clamp<int64_t>(bytes / page, 1, ceil_div(model.context, kv_page)) * kv_page;
   };
   options.context = holds(free);  // a shorter one has no larger arena
-  return holds(free - Runner::needs(model, sources, options).arena);
+  free -= Runner::needs(model, sources, options).arena;
+  if (draft) free -= Runner::needs(draft->model(), draft->sources(), draft->runner_options(options)).arena;
+  return holds(free);
 }
 
 }  // namespace
 
 RunnerOptions runner_options_for(const EngineOptions& options, const Target& target, const LanguageModel& model,
-                                 const std::vector<WeightSource>& sources) {
+                                 const std::vector<WeightSource>& sources, const Draft* draft) {
   RunnerOptions runner = runner_options_of(options, target);
-  runner.context = options.context > 0 ? options.context : context_that_fits(runner, model, sources);
+  runner.marks = HeldText::marks_for(model, LanguageSession::places, draft != nullptr);
+  if (draft) runner.rows = options.draft_tokens + 1, runner.hidden = draft->is_head();
+  runner.context = options.context > 0 ? options.context : context_that_fits(runner, model, sources, draft);
   if (options.context > model.context)
     log_warning("a context of {} tokens, but the model was trained for {}", options.context, model.context);
   return runner;
@@ -81,28 +97,34 @@ int64_t counted_context(const EngineOptions& options, const LanguageModel& model
 }
 
 void check_memory(const ModelFile& file, const EngineOptions& options, const LanguageModel& model,
-                  const std::vector<WeightSource>& sources, const RunnerOptions& runner) {
+                  const std::vector<WeightSource>& sources, const RunnerOptions& runner, const Draft* draft) {
   RunnerOptions counted = runner;
   counted.context = counted_context(options, model, runner);
-  const std::string advice =
+  std::string advice =
       options.context > 0 ? "try a smaller --context" : "try a smaller model or a more compact quantisation";
+  int64_t drafted = 0;
+  if (draft) {
+    drafted = Runner::needs(draft->model(), draft->sources(), draft->runner_options(counted)).bytes();
+    advice = fmt::format("{:.0f} MB of it are for its draft, {}; {}", static_cast<double>(drafted) / 1e6,
+                         draft->file().meta->source, advice);
+  }
   // A cache that can't be is refused before anything is planned with it.
   const CacheLayout cache{CacheRole::self, model.kv, counted.kv, counted.context, counted.sequences};
-  const SlotLayout slots{model.mamba, counted.sequences};
-  check_memory(
-      file, runner.device,
-      checked_add(WeightStore::bytes_needed(sources, runner.device.kind), checked_add(cache.bytes(), slots.bytes())),
-      advice);
-  check_memory(file, runner.device, Runner::needs(model, sources, counted).bytes(), advice);
+  const SlotLayout slots = Runner::slots_of(model, counted);
+  check_memory(file, runner.device,
+               checked_add(checked_add(WeightStore::bytes_needed(sources, runner.device.kind), drafted),
+                           checked_add(cache.bytes(), slots.bytes())),
+               advice);
+  check_memory(file, runner.device, checked_add(Runner::needs(model, sources, counted).bytes(), drafted), advice);
 }
 
 RunnerOptions LanguageEngine::runner_options() const {
-  return runner_options_for(options_, target_, *model_, sources_of(file_, *weights_));
+  return runner_options_for(options_, target_, *model_, sources_of(file_, *weights_), draft_ ? &*draft_ : nullptr);
 }
 
 std::unique_ptr<Runner> LanguageEngine::make_runner(int threads, int sequences) const {
-  RunnerOptions runner = runner_options();
-  runner.threads = threads, runner.sequences = sequences;
+  RunnerOptions runner = runner_options_for(options_, target_, *model_, sources_of(file_, *weights_));
+  runner.threads = threads, runner.sequences = sequences, runner.marks = 0;
   const auto sources = sources_of(file_, *weights_);
   check_memory(file_, options_, *model_, sources, runner);
   return std::make_unique<Runner>(*model_, sources, runner);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "consonant/engine.hpp"
+#include "engine/draft.hpp"
 #include "engine/runner.hpp"
 #include "formats/model_file.hpp"
 #include "text/tokenizer.hpp"
@@ -29,6 +30,7 @@ class LanguageEngine final : public Engine, public std::enable_shared_from_this<
   std::unique_ptr<Session> session() override;
 
   Runner& runner() { return *runner_; }
+  Draft* draft() { return draft_ ? &*draft_ : nullptr; }  // null: there is none
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const EngineOptions& options() const { return options_; }
   std::string fingerprint() const;  // see sequence_file.hpp
@@ -45,6 +47,7 @@ class LanguageEngine final : public Engine, public std::enable_shared_from_this<
   std::optional<Tokenizer> tokenizer_;  // a model may come without one; then only token ids go in and out
   std::optional<Weights> weights_;
   std::unique_ptr<LanguageModel> model_;
+  std::optional<Draft> draft_;
   std::unique_ptr<Runner> runner_;
   ModelInfo info_;
   double load_seconds_ = 0;
@@ -52,12 +55,12 @@ class LanguageEngine final : public Engine, public std::enable_shared_from_this<
 
 // What an engine runs a model with, which says nothing yet of its memory.
 RunnerOptions runner_options_for(const EngineOptions& options, const Target& target, const LanguageModel& model,
-                                 const std::vector<WeightSource>& sources);
+                                 const std::vector<WeightSource>& sources, const Draft* draft = nullptr);
 // The positions whose cache has to be there from the start.
 int64_t counted_context(const EngineOptions& options, const LanguageModel& model, const RunnerOptions& runner);
 // Exit::memory, before anything is loaded, for what an engine's runner couldn't hold.
 void check_memory(const ModelFile& file, const EngineOptions& options, const LanguageModel& model,
-                  const std::vector<WeightSource>& sources, const RunnerOptions& runner);
+                  const std::vector<WeightSource>& sources, const RunnerOptions& runner, const Draft* draft = nullptr);
 
 // The engine behind the public interface; wrong usage if it is of another kind.
 LanguageEngine& language_engine(Engine& engine);

@@ -12,6 +12,7 @@
 #include "engine/speech_engine.hpp"
 #include "engine/version.hpp"
 #include "verify/compare.hpp"
+#include "verify/forced_routing.hpp"
 #include "verify/lockstep.hpp"
 
 namespace consonant {
@@ -46,14 +47,13 @@ struct Logits {
 };
 
 void judge_logits(Agreement& result, const Logits& logits, int64_t vocabulary, bool exact) {
-  result.positive_control =
-      same_bits(logits.reference, logits.reference_again) && same_bits(logits.device, logits.device_again);
   result.least_cosine = exact ? 0.999999 : 0.9999;
   const TensorDistance d =
       distance("logits", logits.reference, logits.device, vocabulary, result.least_cosine, exact ? 1e-3 : 5e-2);
   result.worst_cosine = d.cosine, result.max_abs = d.max_abs;
   result.decisions = d.rows, result.disagreements = d.argmax_disagreements;
-  result.agree = result.positive_control && d.within_tolerance && d.argmax_disagreements == 0;
+  result.agree = result.positive_control && d.within_tolerance && d.argmax_disagreements == 0 &&
+                 result.choices_drift <= result.most_drift;
 }
 
 void judge_nodes(Agreement& result, const Lockstep& lockstep, const Lockstep& free) {
@@ -69,12 +69,12 @@ void judge_nodes(Agreement& result, const Lockstep& lockstep, const Lockstep& fr
 }
 
 // Both run the same step, first the reference.
-template <class Runner, class Step>
-void together(Runner& reference, Runner& device, Lockstep& lockstep, const Step& step) {
+template <class Runner, class Observers, class Step>
+void together(Runner& reference, Runner& device, Observers& observers, const Step& step) {
   const Watching first(reference), second(device);
-  reference.observe(lockstep.reference());
+  reference.observe(observers.reference());
   step(reference);
-  device.observe(lockstep.device());
+  device.observe(observers.device());
   step(device);
 }
 
@@ -98,13 +98,34 @@ std::vector<float> all_logits(Runner& runner, const std::vector<int32_t>& tokens
   return {logits.begin(), logits.end()};
 }
 
-// A step at a time, so that the reference's values of one step are all that is kept.
-void read_together(Runner& reference, Runner& device, const std::vector<int32_t>& tokens, Lockstep& lockstep) {
+// A step at a time, so that the reference's values of one step are all that is kept. The device's logits.
+template <class Observers>
+std::vector<float> read_together(Runner& reference, Runner& device, const std::vector<int32_t>& tokens,
+                                 Observers& observers) {
   Sequence a(reference), b(device);
+  std::vector<float> logits;
   for (size_t at = 0; at < tokens.size(); at += static_cast<size_t>(most_tokens)) {
     const auto part = std::span(tokens).subspan(at, std::min(tokens.size() - at, static_cast<size_t>(most_tokens)));
-    together(reference, device, lockstep, [&](Runner& runner) { (&runner == &reference ? a : b).read(part); });
+    together(reference, device, observers, [&](Runner& runner) {
+      const std::span<const float> read = (&runner == &reference ? a : b).read(part);
+      if (&runner == &device) logits.insert(logits.end(), read.begin(), read.end());
+    });
   }
+  return logits;
+}
+
+bool has_experts(const Agreement& result) {
+  return std::any_of(result.kernels.begin(), result.kernels.end(), [](const auto& k) { return k.first == "route"; });
+}
+
+// Once more with the reference's experts, where the device would choose others.
+void force_routing(Agreement& result, Runner& reference, Runner& device, const std::vector<int32_t>& tokens,
+                   std::vector<float>& logits, bool exact) {
+  ForcedRouting routing;
+  std::vector<float> forced = read_together(reference, device, tokens, routing);
+  result.choices = routing.choices(), result.choices_differ = routing.differing();
+  result.choices_drift = routing.worst_drift(), result.most_drift = exact ? 1e-4 : 2e-2;
+  if (result.choices_differ > 0) logits = std::move(forced);
 }
 
 }  // namespace
@@ -114,9 +135,13 @@ Agreement prove(Engine& reference, Engine& device, const std::vector<int32_t>& t
   LanguageEngine &a = language_engine(reference), &b = language_engine(device);
   Agreement result = begin(b.info(), b.target());
   result.kernels = count_kernels({&b.runner().plan()});
-  const Logits logits{all_logits(a.runner(), tokens), all_logits(a.runner(), tokens), all_logits(b.runner(), tokens),
-                      all_logits(b.runner(), tokens)};
-  judge_logits(result, logits, a.info().vocabulary, is_exact(b.info()));
+  Logits logits{all_logits(a.runner(), tokens), all_logits(a.runner(), tokens), all_logits(b.runner(), tokens),
+                all_logits(b.runner(), tokens)};
+  result.positive_control =
+      same_bits(logits.reference, logits.reference_again) && same_bits(logits.device, logits.device_again);
+  const bool exact = is_exact(b.info());
+  if (has_experts(result)) force_routing(result, a.runner(), b.runner(), tokens, logits.device, exact);
+  judge_logits(result, logits, a.info().vocabulary, exact);
   Lockstep lockstep(true), free(false);
   read_together(a.runner(), b.runner(), tokens, lockstep);
   read_together(a.runner(), b.runner(), tokens, free);
@@ -129,6 +154,8 @@ void prove_window(Agreement& result, WhisperRunner& reference, WhisperRunner& de
   result.kernels = count_kernels({&device.encoder_plan(), &device.decoder_plan()});
   const auto logits_of = [&](WhisperRunner& runner) { return hear_once(runner, samples, tokens).logits; };
   const Logits logits{logits_of(reference), logits_of(reference), logits_of(device), logits_of(device)};
+  result.positive_control =
+      same_bits(logits.reference, logits.reference_again) && same_bits(logits.device, logits.device_again);
   judge_logits(result, logits, reference.model().vocabulary, exact);
   Lockstep lockstep(true), free(false);
   for (Lockstep* way : {&lockstep, &free}) {

@@ -37,7 +37,7 @@ Runner::Runner(const LanguageModel& model, const std::vector<WeightSource>& weig
       pool_(std::make_unique<ThreadPool>(options.threads)),
       weights_(weights, options.device, *pool_, options.on_weights),
       cache_(layout_of(model, options), options.device.accelerator.get()),
-      slots_({model.mamba, options.sequences}, options.device.accelerator.get()) {
+      slots_(slots_of(model, options), options.device.accelerator.get()) {
   // What the device can't run at the largest sizes that a run may reach, it refuses before anything begins.
   if (Accelerator* accelerator = options_.device.accelerator.get()) {
     plan_for({most_tokens, most_tokens, cache_.pages_per_sequence()});
@@ -52,12 +52,16 @@ CacheLayout Runner::layout_of(const LanguageModel& model, const RunnerOptions& o
   return {CacheRole::self, model.kv, options.kv, context_of(model, options), options.sequences};
 }
 
+SlotLayout Runner::slots_of(const LanguageModel& model, const RunnerOptions& options) {
+  return {model.mamba, options.sequences + options.marks};
+}
+
 int64_t Runner::Needs::bytes() const { return checked_add(checked_add(weights, cache), arena); }
 
 Runner::Needs Runner::needs(const LanguageModel& model, const std::vector<WeightSource>& weights,
                             const RunnerOptions& options) {
   const CacheLayout cache = layout_of(model, options);
-  const SlotLayout slots{model.mamba, options.sequences};
+  const SlotLayout slots = slots_of(model, options);
   const WeightStore planned = WeightStore::planned(weights, options.device.kind);
   return {planned.bytes(), checked_add(cache.bytes(), slots.bytes()),
           Setting{model, options, cache, slots, planned}.largest_arena(nullptr)};
@@ -66,7 +70,7 @@ Runner::Needs Runner::needs(const LanguageModel& model, const std::vector<Weight
 Plan Runner::plan_unloaded(const LanguageModel& model, const std::vector<WeightSource>& weights,
                            const RunnerOptions& options) {
   const CacheLayout cache = layout_of(model, options);
-  const SlotLayout slots{model.mamba, options.sequences};
+  const SlotLayout slots = slots_of(model, options);
   const WeightStore planned = WeightStore::planned(weights, options.device.kind);
   const Setting setting{model, options, cache, slots, planned};
   const int64_t pages = cache.pages_per_sequence();
@@ -74,10 +78,10 @@ Plan Runner::plan_unloaded(const LanguageModel& model, const std::vector<WeightS
   return setting.plan({1, 1, pages, setting.draws_on_device() ? DrawInputs::least_slots : 0}, nullptr, {});
 }
 
-// Of the steps that a generation is made of, each of whose pieces wants one row.
+// Of the steps that a generation is made of.
 int64_t Runner::Setting::largest_arena(const States* states) const {
   int64_t most = 0;
-  const int64_t wanted = bucket(options.sequences), pages = cache.pages_per_sequence();
+  const int64_t wanted = bucket(options.sequences * options.rows), pages = cache.pages_per_sequence();
   const auto count = [&](const Capacity& capacity) { most = std::max(most, plan(capacity, states, {}).arena_bytes); };
   if (!options.device.accelerator) {
     count({most_tokens, wanted, pages});
@@ -102,12 +106,20 @@ std::vector<Tensor> Runner::Setting::build(const Capacity& capacity) const {
   s.kv = cache.states();
   s.slots = {s.pos, s.seq, input("slots", DType::i32, {options.sequences})};
   s.mamba = slots.states();
-  const Tensor logits = model.logits(s);
+  Tensor logits, hidden;
+  if (options.hidden) {
+    if (model.reads_hidden) hidden = input("hidden", DType::f32, Shape({capacity.tokens, model.width}, Axis::token));
+    const LanguageModel::Outputs both = model.outputs(s, hidden);
+    logits = both.logits, hidden = both.hidden;
+  } else {
+    logits = model.logits(s);
+  }
   std::vector<Tensor> outputs = {logits};
   if (capacity.slots > 0) {  // the logits stay, to say what is wrong with them if nothing can be drawn
     const auto [token, log_probability] = DrawInputs::sample_from(logits, capacity.wanted, capacity.slots);
     outputs.insert(outputs.end(), {token, log_probability});
   }
+  if (hidden) outputs.push_back(hidden);
   for (const KvState& kv : s.kv)
     for (const Tensor& last : {kv.keys, kv.values})
       if (last) outputs.push_back(last);
@@ -203,7 +215,16 @@ void Runner::truncate(int sequence, int64_t length) {
   cache_.truncate(sequence, length);
 }
 
+void Runner::mark(int sequence, int mark) { slots_.copy(sequence, options_.sequences + mark); }
+
+void Runner::go_back(int sequence, int mark, int64_t length) {
+  slots_.copy(options_.sequences + mark, sequence);
+  cache_.truncate(sequence, length);
+}
+
 void Runner::check(const Piece& piece) const {
+  if (model_.reads_hidden && std::ssize(piece.hidden) != std::ssize(piece.tokens) * model_.width)
+    throw_error(Exit::failed, "{} numbers of hidden states for {} tokens", piece.hidden.size(), piece.tokens.size());
   for (int32_t token : piece.tokens)
     if (token < 0 || token >= model_.vocabulary)
       bad_input("token id {}: the vocabulary has {} tokens", token, model_.vocabulary);
@@ -235,13 +256,52 @@ std::vector<Drawn> Runner::evaluate_and_draw(std::span<const Piece> pieces, std:
   return drawn_;
 }
 
+std::vector<Drawn> Runner::evaluate_and_draw_along(int sequence, const Draw& how, size_t guessed) {
+  const std::span<const int32_t> text = how.history, guess = text.last(guessed);
+  const Piece piece{sequence, text.subspan(static_cast<size_t>(length(sequence))), false,
+                    static_cast<int64_t>(guessed) + 1};
+  if (piece.tokens.size() <= guessed) throw_error(Exit::failed, "a draw is from a row of logits");
+  std::vector<Draw> draws;
+  for (size_t i = 0; i <= guessed; ++i)
+    draws.push_back({how.sampler, text.first(text.size() - guessed + i), how.log_probability, i > 0});
+  Sampler& sampler = *how.sampler;
+  if (draws_on_device()) {
+    const Random before = sampler.random();
+    const DrawInputs inputs(draws, model_.vocabulary);
+    if (inputs.fit()) {
+      read({&piece, 1}, draws, inputs);
+      size_t taken = 1;
+      while (taken <= guessed && drawn_[taken - 1].token == guess[taken - 1] && drawn_[taken].token >= 0) ++taken;
+      drawn_.resize(taken);
+      sampler.restart(before);
+      for (size_t i = 0; i < taken; ++i) sampler.next_number();
+      return drawn_;
+    }
+  }
+  read({&piece, 1}, {}, {});
+  const auto row = static_cast<size_t>(model_.vocabulary);
+  std::vector<Drawn> drawn;
+  for (size_t i = 0; i <= guessed && (i == 0 || drawn.back().token == guess[i - 1]); ++i) {
+    const Random before = sampler.random();
+    try {
+      drawn.push_back(draw_from(std::span<const float>(logits_).subspan(i * row, row), draws[i]));
+    } catch (const Error&) {  // of a later token, it comes again where that token is the first
+      if (i == 0) throw;
+      sampler.restart(before);
+      break;
+    }
+  }
+  return drawn;
+}
+
 // With draws it ends in drawn_, else in logits_.
 void Runner::read(std::span<const Piece> pieces, std::span<const Draw> draws, const DrawInputs& inputs) {
   for (const Piece& piece : pieces) check(piece);
-  logits_.clear();
+  logits_.clear(), hidden_.clear();
   drawn_.clear();
   Batch batch;
-  std::vector<int> members;  // sequence of each row of pages
+  std::vector<float> hidden;  // that the tokens of `batch` go on from
+  std::vector<int> members;   // sequence of each row of pages
   const auto flush = [&] {
     if (batch.tokens.empty()) return;
     int64_t most = 1;
@@ -258,8 +318,9 @@ void Runner::read(std::span<const Piece> pieces, std::span<const Draw> draws, co
           std::span(batch.pages).subspan(i * static_cast<size_t>(per_sequence), static_cast<size_t>(per_sequence)));
     const std::span<const Draw> mine = draws.empty() ? draws : draws.subspan(drawn_.size(), batch.wanted.size());
     if (!mine.empty()) capacity.slots = inputs.slots(), batch.more = inputs.rows(drawn_.size(), mine.size());
+    if (!hidden.empty()) batch.more.push_back({"hidden", std::as_bytes(std::span(hidden))});
     step(batch, capacity, mine);
-    batch = {}, members.clear();
+    batch = {}, members.clear(), hidden.clear();
   };
   // A long part of a piece has a step of its own, and what shares one is whole and short: how a piece is computed
   // depends on itself alone, even where that of many tokens gives other bits.
@@ -276,9 +337,14 @@ void Runner::read(std::span<const Piece> pieces, std::span<const Draw> draws, co
       cache_.extend(piece.sequence, static_cast<int64_t>(n));
       members.push_back(piece.sequence);
       for (size_t i = 0; i < n; ++i, ++done) {
-        if (piece.all_logits || done + 1 == piece.tokens.size())
+        if (piece.all_logits || static_cast<int64_t>(piece.tokens.size() - done) <= piece.rows)
           batch.wanted.push_back(static_cast<int32_t>(batch.tokens.size()));
         batch.tokens.push_back(piece.tokens[done]);
+        if (!piece.hidden.empty()) {
+          const auto width = static_cast<size_t>(model_.width);
+          const auto row = piece.hidden.subspan(done * width, width);
+          hidden.insert(hidden.end(), row.begin(), row.end());
+        }
         batch.positions.push_back(static_cast<int32_t>(position++));
         batch.sequences.push_back(static_cast<int32_t>(members.size() - 1));
       }
@@ -295,6 +361,15 @@ void Runner::step(const Batch& batch, const Capacity& capacity, std::span<const 
     p.run_observed(batch, *pool_, observer_);
   else
     p.run(batch, *pool_);
+  if (options_.hidden) {
+    const size_t index = draws.empty() ? 1 : 3;
+    if (draws.empty())
+      p.bring({0, 1});
+    else
+      p.bring({1, 2, 3});
+    const View rows = p.output(index);
+    hidden_.insert(hidden_.end(), rows.as<float>(), rows.as<float>() + rows.shape.count());
+  }
   if (batch.wanted.empty()) return;
   if (draws.empty()) {
     const View out = p.output(0);
@@ -310,7 +385,8 @@ void Runner::take_drawn(const Program& program, std::span<const Draw> draws) {
   const View tokens = program.output(1), log_probabilities = program.output(2);
   for (size_t i = 0; i < draws.size(); ++i) {
     const int32_t token = tokens.as<int32_t>()[i];
-    if (token < 0) {  // the same logits say the same to the sampler, which knows the words for it
+    if (token < 0 &&
+        !draws[i].on_condition) {  // the same logits say the same to the sampler, which knows the words for it
       const View logits = program.output(0);
       draw_from({logits.row<float>(static_cast<int64_t>(i)), static_cast<size_t>(logits.last())}, draws[i]);
       throw_error(Exit::failed, "{} draws no token from logits that have one", name(options_.device.kind));

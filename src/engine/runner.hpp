@@ -26,6 +26,9 @@ struct RunnerOptions {
   DType kv = DType::f16;
   int64_t context = 0;  // positions a sequence may hold; 0: the model's
   int sequences = 1;    // that may be open at once
+  int marks = 0;        // states of Mamba layers that are kept besides those of the sequences
+  int64_t rows = 1;     // of a sequence's tokens in a step of a generation that are followed by a draw
+  bool hidden = false;  // hidden states of all tokens come back (LanguageModel::outputs)
   WeightStore::OnProgress on_weights = {};
 };
 
@@ -33,7 +36,9 @@ struct RunnerOptions {
 struct Piece {
   int sequence;
   std::span<const int32_t> tokens;
-  bool all_logits = false;  // of every token, or of the last only
+  bool all_logits = false;             // of every token, or of the last only
+  int64_t rows = 1;                    // those that are the last
+  std::span<const float> hidden = {};  // of a model that reads them: [token, width], of the position before each
 };
 
 // A language model on a device: its weights there, its paged cache and its slots of state, its programs, and the
@@ -51,6 +56,10 @@ class Runner {
   // Forgets all positions from `length` on. A model whose state is one of all positions can forget all of them or none:
   // anything else is wrong usage.
   void truncate(int sequence, int64_t length);
+  // Keeps the state of the sequence's Mamba layers as number `mark`, below options.marks; and brings the sequence back
+  // to it, which has been only read on since then, from the `length` that it had.
+  void mark(int sequence, int mark);
+  void go_back(int sequence, int mark, int64_t length);
   // The most positions, up to `length`, that truncate can keep.
   int64_t keepable(int sequence, int64_t length) const;
   // What a sequence holds on the device: its pages of the cache, then its slots of state. Of so many positions it has
@@ -68,6 +77,12 @@ class Runner {
   // each. An accelerator draws where its logits are, so that a step brings back a few numbers. The tokens are those
   // that draw_from gives with the logits of `evaluate`, and so are the errors.
   std::vector<Drawn> evaluate_and_draw(std::span<const Piece> pieces, std::span<const Draw> draws);
+  // Reads what the sequence lacks of `how.history`, whose last `guessed` tokens are a guess at what is drawn, and draws
+  // what follows before each of them, as long as it is the guessed one, and after them: one token at least. The
+  // sampler has then taken as many numbers. The sequence holds all of the history.
+  std::vector<Drawn> evaluate_and_draw_along(int sequence, const Draw& how, size_t guessed);
+  // With options.hidden, of the tokens that were read last [token, width]; valid until the next call.
+  std::span<const float> hidden() const { return hidden_; }
   // Whether it does so without bringing the logits.
   bool draws_on_device() const { return setting().draws_on_device(); }
 
@@ -99,6 +114,9 @@ class Runner {
     int64_t bytes() const;
   };
   double weights_s() const { return weights_.seconds(); }
+  // The cache and the slots of such a runner.
+  static CacheLayout layout_of(const LanguageModel& model, const RunnerOptions& options);
+  static SlotLayout slots_of(const LanguageModel& model, const RunnerOptions& options);
   static Needs needs(const LanguageModel& model, const std::vector<WeightSource>& weights,
                      const RunnerOptions& options);
   // The plan of a generation's step of one token, at the full context; nothing is loaded for it. Exit::device as
@@ -133,7 +151,6 @@ class Runner {
     Plan plan(const Capacity& capacity, const States* states, const std::vector<std::string>& taps) const;
     int64_t largest_arena(const States* states) const;
   };
-  static CacheLayout layout_of(const LanguageModel& model, const RunnerOptions& options);
   Setting setting() const { return {model_, options_, cache_.layout(), slots_.layout(), weights_}; }
   States states() const { return {cache_, slots_}; }
   Capacity capacity_for(int64_t tokens, int64_t wanted, int64_t pages) const;
@@ -153,7 +170,7 @@ class Runner {
   SlotStore slots_;
   std::shared_ptr<Buffer> arena_;  // an accelerator's, of all programs that a generation runs
   std::map<Capacity, std::unique_ptr<Program>> programs_;
-  std::vector<float> logits_;
+  std::vector<float> logits_, hidden_;
   std::vector<Drawn> drawn_;
   std::vector<std::string> watched_;
   TapStore taps_;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/session.hpp"
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "engine/model_setup.hpp"
-#include "engine/sequence_file.hpp"
 #include "engine/stop_reason.hpp"
 
 namespace consonant {
@@ -31,6 +30,7 @@ Sampling to_sampling(const SamplingOptions& o) {
 void check(const GenerateOptions& options, int64_t vocabulary) {
   if (options.max_tokens < -1)
     bad_usage("max_tokens is {}, but has to be 0 or greater, or -1 (what the context leaves)", options.max_tokens);
+  if (options.stable < 0) bad_usage("{} stable tokens, but it has to be 0 (none) or greater", options.stable);
   if (!(options.deadline >= 0))
     bad_usage("a deadline of {} seconds, but it has to be 0 (none) or greater", options.deadline);
   for (const auto& bias : options.sampling.logit_bias)
@@ -41,39 +41,67 @@ void check(const GenerateOptions& options, int64_t vocabulary) {
 }  // namespace
 
 LanguageSession::LanguageSession(std::shared_ptr<LanguageEngine> engine)
-    : engine_(std::move(engine)), sequence_(engine_->runner().open()) {}
-LanguageSession::~LanguageSession() { engine_->runner().close(sequence_); }
+    : engine_(std::move(engine)), held_(engine_->runner(), places) {
+  Draft* const draft = engine_->draft();
+  if (!draft) return;
+  if (!draft->is_head()) {
+    guesser_ = std::make_unique<DraftGuesser>(*draft);
+    return;
+  }
+  auto head = std::make_unique<HeadGuesser>(*draft);
+  head_ = head.get();
+  guesser_ = std::move(head);
+  held_.on_hidden([this](int64_t first, std::span<const float> rows) { head_->take(first, rows); });
+}
 
-int64_t LanguageSession::length() const { return engine_->runner().length(sequence_); }
+int64_t LanguageSession::length() const { return engine_->runner().length(held_.sequence()); }
 
 void LanguageSession::reset() {
-  engine_->runner().truncate(sequence_, 0);
-  cached_.clear();
+  held_.keep({}, 0);
+  if (head_) head_->cut(0);
 }
 
-void LanguageSession::save(const std::string& path) {
-  // A step that failed leaves positions that no token is known of.
-  if (length() != static_cast<int64_t>(cached_.size()))
-    throw_error(Exit::failed, "the sequence's last step failed, so it can't be saved");
-  save_sequence(path, engine_->runner(), sequence_, cached_, engine_->fingerprint());
-}
+void LanguageSession::save(const std::string& path) { held_.save(path, engine_->fingerprint()); }
 
 void LanguageSession::restore(const std::string& path) {
-  cached_ = restore_sequence(path, engine_->runner(), sequence_, engine_->fingerprint());
+  held_.restore(path, engine_->fingerprint());
+  if (head_) head_->cut(0);
 }
 
-std::span<const float> LanguageSession::step(std::span<const int32_t> tokens) {
-  const Piece piece{sequence_, tokens, false};
-  const auto logits = engine_->runner().evaluate({&piece, 1});
-  cached_.insert(cached_.end(), tokens.begin(), tokens.end());
-  return logits;
+std::span<const float> LanguageSession::step(std::span<const int32_t> tokens) { return held_.step(tokens); }
+
+// A part of the prompt, in two where it goes past the place that is to be remembered.
+void LanguageSession::read(std::span<const int32_t> tokens) {
+  const int64_t before = stable_ - held_.size();
+  if (before > 0 && before <= std::ssize(tokens)) {
+    held_.step(tokens.first(static_cast<size_t>(before)));
+    held_.remember();
+    tokens = tokens.subspan(static_cast<size_t>(before));
+  }
+  if (!tokens.empty()) held_.step(tokens);
 }
 
 Drawn LanguageSession::draw(std::span<const int32_t> tokens, const Draw& how) {
-  const Piece piece{sequence_, tokens, false};
-  const Drawn drawn = engine_->runner().evaluate_and_draw({&piece, 1}, {&how, 1}).front();
-  cached_.insert(cached_.end(), tokens.begin(), tokens.end());
+  // Of the prompt's last part, what comes before that place.
+  const int64_t before = stable_ - held_.size();
+  if (before > 0 && before < std::ssize(tokens)) read(tokens.first(static_cast<size_t>(before)));
+  return held_.draw(how);
+}
+
+std::vector<Drawn> LanguageSession::draw_along(const Draw& how, size_t guessed) {
+  const std::vector<Drawn> drawn = held_.draw_along(how, guessed);
+  if (head_) head_->cut(std::ssize(how.history) - static_cast<int64_t>(guessed) + std::ssize(drawn) - 1);
   return drawn;
+}
+
+// The sequence ends before the last drawn token, whatever was guessed.
+void LanguageSession::end_at(std::span<const int32_t> prompt, std::span<const int32_t> drawn) {
+  if (drawn.empty()) return;
+  std::vector<int32_t> text(prompt.begin(), prompt.end());
+  text.insert(text.end(), drawn.begin(), drawn.end() - 1);
+  const auto kept = static_cast<size_t>(held_.keep(text, std::ssize(text)));
+  if (head_) head_->cut(std::ssize(text));
+  if (kept < text.size()) held_.step(std::span<const int32_t>(text).subspan(kept));
 }
 
 Generation LanguageSession::generate(std::span<const int32_t> prompt, const GenerateOptions& options,
@@ -86,12 +114,10 @@ Generation LanguageSession::generate(std::span<const int32_t> prompt, const Gene
   bound_waits(engine_->target(), options.deadline);
 
   // What the cache shares with the prompt is kept, except for the last token: its logits are needed.
-  const auto differ = std::mismatch(cached_.begin(), cached_.end(), prompt.begin(), prompt.end());
-  const int64_t same = std::min<int64_t>(differ.first - cached_.begin(), size - 1);
-  const int64_t shared = engine_->runner().keepable(sequence_, same);
-  engine_->runner().truncate(sequence_, shared);
-  cached_.resize(static_cast<size_t>(shared));
-
+  const int64_t shared = held_.keep(prompt, size - 1);
+  if (head_) head_->cut(shared);
+  stable_ = options.stable;
+  if (stable_ == shared) held_.remember();
   Autoregression loop;
   loop.sampling = to_sampling(options.sampling);
   loop.limits.cancelled = &cancelled_;
@@ -101,15 +127,31 @@ Generation LanguageSession::generate(std::span<const int32_t> prompt, const Gene
   loop.limits.context = context;
   loop.stop = options.stop;
   loop.logprobs = options.logprobs;
-  Continuation made = consonant::generate(*this, engine_->tokenizer(), prompt, shared, loop, on_text);
+  GuessedLogits& checker = *this;
+  std::optional<Speculative> speculative;
+  if (guesser_) {
+    int64_t longest = context;
+    if (options.max_tokens >= 0 && options.max_tokens < context - size) longest = size + options.max_tokens;
+    speculative.emplace(checker, *guesser_, prompt, shared, static_cast<size_t>(engine_->options().draft_tokens),
+                        longest);
+  }
+  NextLogits& model = speculative ? static_cast<NextLogits&>(*speculative) : checker;
+  Continuation made = consonant::generate(model, engine_->tokenizer(), prompt, shared, loop, on_text);
+  if (speculative) end_at(prompt, made.tokens);
 
   Generation result;
   result.text = std::move(made.text);
   result.tokens = std::move(made.tokens);
   result.logprobs = std::move(made.logprobs);
   result.stop_reason = to_reason(made.stop);
-  result.timings = {engine_->load_seconds(), made.prompt_s, made.generate_s,
-                    made.first_token_s,      size,          static_cast<int64_t>(result.tokens.size())};
+  result.timings = {engine_->load_seconds(),
+                    made.prompt_s,
+                    made.generate_s,
+                    made.first_token_s,
+                    size,
+                    static_cast<int64_t>(result.tokens.size()),
+                    shared};
+  if (speculative) result.guessed = speculative->guessed(), result.accepted = speculative->right();
   return result;
 }
 

@@ -69,6 +69,10 @@ class Planner {
       tied_ = true;
       return;
     }
+    if (architecture == "qwen3tts_tokenizer") {
+      codec_ = true;
+      return;
+    }
     if (architecture == "qwen3tts") {
       stacks_ = {{"talker.blk.", layers("qwen3tts.talker.n_layers")},
                  {"code_pred.blk.", layers("qwen3tts.code_pred.n_layers")}};
@@ -87,6 +91,7 @@ class Planner {
   DType type(const StoredTensor& t) const {
     const bool matrix = t.sizes.size() >= 2 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight");
     if (!is_float(t.type) && !is_quantized(t.type)) return t.type;
+    if (codec_) return codec_type(t);
     // A router is small, and what it gets wrong goes to other experts.
     if (!matrix || t.name.ends_with("position_embd.weight") || t.name.ends_with(".ffn_gate_inp.weight") ||
         t.name.ends_with(".ssm_conv1d.weight"))
@@ -112,6 +117,14 @@ class Planner {
   bool is_head(const StoredTensor& t) const {
     return t.name == "output.weight" || t.name == "talker.output.weight" || t.name.starts_with("code_pred.output.") ||
            (tied_ && t.name == "token_embd.weight");
+  }
+
+  // Convolutions have rows of a few taps. What picks codes has to be as exact as the reference.
+  DType codec_type(const StoredTensor& t) const {
+    if (t.sizes.size() < 2 || t.name.ends_with("codebook") || t.name.starts_with("codec.enc.rvq.")) return DType::f32;
+    if (t.sizes.size() > 2) return kind_.type == DType::f32 ? DType::f32 : DType::f16;
+    if (!is_quantized(kind_.type) || t.type == kind_.type) return kind_.type;
+    return fitting(kind_.type, t.sizes.back());
   }
 
   DType wanted(const StoredTensor& t) const {
@@ -142,6 +155,7 @@ class Planner {
   std::vector<Stack> stacks_;
   bool large_ = false, tied_ = false;
   bool small_ = false;  // all of it: nothing is gained by fewer bits than those of f16
+  bool codec_ = false;
 };
 
 // Rows of `from` as `type`, a few at a time so that a large matrix needn't be held twice.

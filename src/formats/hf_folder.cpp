@@ -15,6 +15,7 @@
 #include "base/checked.hpp"
 #include "base/utf8.hpp"
 #include "formats/hf_qwen3_tts.hpp"
+#include "formats/hf_qwen3_tts_codec.hpp"
 #include "formats/hf_shards.hpp"
 #include "formats/hf_tokenizer.hpp"
 #include "formats/hf_whisper.hpp"
@@ -271,6 +272,7 @@ ModelFile open_hf_folder(const std::filesystem::path& folder) {
   const HfConfig config(parse_json(MappedFile::open(path)->text(), path.string()), path.string());
   if (is_hf_whisper(config)) return open_hf_whisper(folder, config);
   if (is_hf_qwen3_tts(config)) return open_hf_qwen3_tts(folder, config);
+  if (is_hf_qwen3_tts_codec(config)) return open_hf_qwen3_tts_codec(folder, config);
   return FolderReader(folder, config, architecture_of(config)).read();
 }
 

@@ -207,6 +207,18 @@ RouteAttr usual_routing(const ModelFile& file) {
   return {.scoring = corrected ? Scoring::sigmoid : Scoring::softmax, .normalise = false};
 }
 
+Layer load_layer(const Weights& w, const Config& c, const std::optional<ExpertConfig>& e, int64_t i) {
+  Layer layer;
+  layer.attn_norm = w("attn_norm", {c.d});
+  layer.attention = Attention::load(w, c);
+  layer.ffn_norm = w("ffn_norm", {c.d});
+  if (i < c.dense_layers)
+    layer.dense = Mlp::load(w, "", c.d, c.ff);
+  else
+    layer.experts = Experts::load(w, *e, c.d);
+  return layer;
+}
+
 class Deepseek2 final : public LanguageModel {
  public:
   Deepseek2(const ModelFile& file, const Weights& w) : c_(file) {
@@ -214,12 +226,21 @@ class Deepseek2 final : public LanguageModel {
     norm_ = w("output_norm", {c_.d});
     head_ = w.has("output") ? w("output", {c_.vocabulary, c_.d}) : embed_;
     if (c_.dense_layers < c_.layers) e_.emplace(file, "deepseek2", usual_routing(file));
-    for (int64_t i = 0; i < c_.layers; ++i) layers_.push_back(load_layer(w.layer(i), i));
+    for (int64_t i = 0; i < c_.layers; ++i) layers_.push_back(load_layer(w.layer(i), c_, e_, i));
     layers = c_.layers, width = c_.d, vocabulary = c_.vocabulary, context = c_.context;
     kv.assign(static_cast<size_t>(c_.layers), {1, 0, c_.latent + c_.turned});
   }
 
-  Tensor logits(Inputs& s) const override {
+  Tensor logits(Inputs& s) const override { return linear(rms_norm(rows(last(s), s.wanted), norm_, c_.eps), head_); }
+
+  Outputs outputs(Inputs& s, const Tensor&) const override {
+    const Tensor hidden = rms_norm(last(s), norm_, c_.eps);
+    return {linear(rows(hidden, s.wanted), head_), hidden};
+  }
+
+ private:
+  // What the last layer gives [token, d].
+  Tensor last(Inputs& s) const {
     Tensor x = rows(embed_, s.tokens);
     for (size_t i = 0; i < layers_.size(); ++i) {
       Scope blk("blk", static_cast<int>(i));
@@ -228,20 +249,7 @@ class Deepseek2 final : public LanguageModel {
       Tensor normed = rms_norm(x, w.ffn_norm, c_.eps);
       x = x + (w.dense.gate ? mlp(w.dense, normed) : experts(w.experts, *e_, normed));
     }
-    return linear(rms_norm(rows(x, s.wanted), norm_, c_.eps), head_);
-  }
-
- private:
-  Layer load_layer(const Weights& w, int64_t i) const {
-    Layer layer;
-    layer.attn_norm = w("attn_norm", {c_.d});
-    layer.attention = Attention::load(w, c_);
-    layer.ffn_norm = w("ffn_norm", {c_.d});
-    if (i < c_.dense_layers)
-      layer.dense = Mlp::load(w, "", c_.d, c_.ff);
-    else
-      layer.experts = Experts::load(w, *e_, c_.d);
-    return layer;
+    return x;
   }
 
   Config c_;
@@ -250,10 +258,57 @@ class Deepseek2 final : public LanguageModel {
   std::vector<Layer> layers_;
 };
 
+// The layer behind the last: the token and the hidden state of the position before it are brought together, and what
+// follows the token is predicted as the model does it (DeepSeek-AI 2024, multi-token prediction).
+class Deepseek2Head final : public LanguageModel {
+ public:
+  Deepseek2Head(const ModelFile& file, const Weights& all) : c_(file) {
+    const Weights w = all.layer(c_.layers);
+    const Sizes table = {c_.vocabulary, c_.d}, both = {c_.d, 2 * c_.d};
+    embed_ = w.has("nextn.embed_tokens") ? w("nextn.embed_tokens", table) : all("token_embd", table);
+    of_token_ = w.columns("nextn.eh_proj", both, 0, c_.d);
+    of_hidden_ = w.columns("nextn.eh_proj", both, c_.d, c_.d);
+    token_norm_ = w("nextn.enorm", {c_.d});
+    hidden_norm_ = w("nextn.hnorm", {c_.d});
+    e_.emplace(file, "deepseek2", usual_routing(file));
+    layer_ = load_layer(w, c_, e_, c_.layers);
+    norm_ = w.has("nextn.shared_head_norm") ? w("nextn.shared_head_norm", {c_.d}) : all("output_norm", {c_.d});
+    if (w.has("nextn.shared_head_head"))
+      head_ = w("nextn.shared_head_head", table);
+    else
+      head_ = all.has("output") ? all("output", table) : all("token_embd", table);
+    layers = 1, width = c_.d, vocabulary = c_.vocabulary, context = c_.context, reads_hidden = true;
+    kv.push_back({1, 0, c_.latent + c_.turned});
+  }
+
+  Tensor logits(Inputs&) const override { bad_usage("a head for further tokens reads hidden states"); }
+
+  Outputs outputs(Inputs& s, const Tensor& hidden) const override {
+    Scope blk("blk", static_cast<int>(c_.layers));
+    const Tensor token = rms_norm(rows(embed_, s.tokens), token_norm_, c_.eps);
+    Tensor x = linear(token, of_token_) + linear(rms_norm(hidden, hidden_norm_, c_.eps), of_hidden_);
+    x = x + attention(layer_.attention, c_, rms_norm(x, layer_.attn_norm, c_.eps), s, s.kv[0]);
+    const Tensor normed = rms_norm(x, layer_.ffn_norm, c_.eps);
+    x = x + experts(layer_.experts, *e_, normed);
+    const Tensor last = rms_norm(x, norm_, c_.eps);
+    return {linear(rows(last, s.wanted), head_), last};
+  }
+
+ private:
+  Config c_;
+  std::optional<ExpertConfig> e_;
+  Tensor embed_, of_token_, of_hidden_, token_norm_, hidden_norm_, norm_, head_;
+  Layer layer_;
+};
+
 }  // namespace
 
 std::unique_ptr<LanguageModel> load_deepseek2(const ModelFile& file, const Weights& weights) {
   return std::make_unique<Deepseek2>(file, weights);
+}
+
+std::unique_ptr<LanguageModel> load_deepseek2_head(const ModelFile& file, const Weights& weights) {
+  return std::make_unique<Deepseek2Head>(file, weights);
 }
 
 }  // namespace consonant

@@ -30,6 +30,15 @@ class LanguageModel {
   // Logits [wanted, vocabulary] of the rows that `s` wants; appends to its cache.
   virtual Tensor logits(Inputs& s) const = 0;
 
+  // The same, and of every token the hidden state [token, width], behind the last norm, that its logits come from: a
+  // head for further tokens goes on from them. Such a head has `hidden` [token, width], of the position before each of
+  // its tokens, and its own are what it goes on from itself. Wrong usage for models that there are no heads for.
+  struct Outputs {
+    Tensor logits, hidden;
+  };
+  virtual Outputs outputs(Inputs& s, const Tensor& hidden) const;
+  bool reads_hidden = false;  // it is such a head, and has `outputs` alone
+
   std::vector<KvShape> kv;        // an attention layer each
   std::vector<MambaShape> mamba;  // a Mamba layer each
   int64_t layers = 0, width = 0, vocabulary = 0;
@@ -38,5 +47,9 @@ class LanguageModel {
 
 // Builds the model that the file's `general.architecture` names; bad input for others, with those known.
 std::unique_ptr<LanguageModel> load_language_model(const ModelFile& file, const Weights& weights);
+
+// The head for the token after the next that the file has beside the model ("nextn", multi-token prediction): bad input
+// where there is none, or of an architecture whose head isn't known.
+std::unique_ptr<LanguageModel> load_next_token_head(const ModelFile& file, const Weights& weights);
 
 }  // namespace consonant

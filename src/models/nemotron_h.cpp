@@ -214,7 +214,16 @@ class NemotronH final : public LanguageModel {
     layers = c_.layers, width = c_.d, vocabulary = c_.vocabulary, context = c_.context;
   }
 
-  Tensor logits(Inputs& s) const override {
+  Tensor logits(Inputs& s) const override { return linear(rms_norm(rows(last(s), s.wanted), norm_, c_.eps), head_); }
+
+  Outputs outputs(Inputs& s, const Tensor&) const override {
+    const Tensor hidden = rms_norm(last(s), norm_, c_.eps);
+    return {linear(rows(hidden, s.wanted), head_), hidden};
+  }
+
+ private:
+  // What the last layer gives [token, d].
+  Tensor last(Inputs& s) const {
     Tensor x = rows(embed_, s.tokens);
     size_t kv_layer = 0, mamba_layer = 0;
     for (size_t i = 0; i < layers_.size(); ++i) {
@@ -226,13 +235,64 @@ class NemotronH final : public LanguageModel {
       if (w.mlp) x = x + (*w.mlp)(u);
       if (w.experts) x = x + (*w.experts)(c_, u);
     }
-    return linear(rms_norm(rows(x, s.wanted), norm_, c_.eps), head_);
+    return x;
+  }
+
+  Config c_;
+  Tensor embed_, norm_, head_;
+  std::vector<Layer> layers_;
+};
+
+// The block behind the last, which brings the token and the hidden state of the position before it together and goes
+// through attention and experts. Its last norm is a layer norm without bias.
+class NemotronHead final : public LanguageModel {
+ public:
+  NemotronHead(const ModelFile& file, const Weights& all) : c_(file, "nemotron_h_moe") {
+    const Weights w = all.layer(c_.layers);
+    const Sizes table = {c_.vocabulary, c_.d}, both = {c_.d, 2 * c_.d};
+    embed_ = w.has("nextn.embed_tokens") ? w("nextn.embed_tokens", table) : all("token_embd", table);
+    of_token_ = w.columns("nextn.eh_proj", both, 0, c_.d);
+    of_hidden_ = w.columns("nextn.eh_proj", both, c_.d, c_.d);
+    token_norm_ = w("nextn.enorm", {c_.d});
+    hidden_norm_ = w("nextn.hnorm", {c_.d});
+    attn_norm_ = w("attn_norm", {c_.d});
+    const int64_t kv_heads = c_.kv_heads[static_cast<size_t>(c_.layers)];
+    if (kv_heads < 1 || c_.heads % kv_heads != 0)
+      bad_input("{}: attention.head_count_kv is {} in the block for further tokens, of {} heads", file.meta->source,
+                kv_heads, c_.heads);
+    attention_ = Attention::load(w, c_, kv_heads);
+    ffn_norm_ = w("post_attention_norm", {c_.d});
+    experts_ = Experts::load(w, c_);
+    norm_ = w("nextn.shared_head_norm", {c_.d});
+    no_bias_ = w.constant("nextn.no_bias", {c_.d}, std::vector<float>(static_cast<size_t>(c_.d)));
+    norm_eps_ = static_cast<float>(
+        positive_number(*file.meta, arch_key("nemotron_h_moe", "attention.layer_norm_epsilon"), c_.eps));
+    if (w.has("nextn.shared_head_head"))
+      head_ = w("nextn.shared_head_head", table);
+    else
+      head_ = all.has("output") ? all("output", table) : all("token_embd", table);
+    layers = 1, width = c_.d, vocabulary = c_.vocabulary, context = c_.context, reads_hidden = true;
+    kv.push_back({kv_heads, c_.head, c_.head});
+  }
+
+  Tensor logits(Inputs&) const override { bad_usage("a head for further tokens reads hidden states"); }
+
+  Outputs outputs(Inputs& s, const Tensor& hidden) const override {
+    Scope blk("blk", static_cast<int>(c_.layers));
+    const Tensor token = rms_norm(rows(embed_, s.tokens), token_norm_, c_.eps);
+    Tensor x = linear(token, of_token_) + linear(rms_norm(hidden, hidden_norm_, c_.eps), of_hidden_);
+    x = x + attention_(c_, rms_norm(x, attn_norm_, c_.eps), s.mask, s.kv[0]);
+    x = x + experts_(c_, rms_norm(x, ffn_norm_, c_.eps));
+    const Tensor last = layer_norm(x, norm_, no_bias_, norm_eps_);
+    return {linear(rows(last, s.wanted), head_), last};
   }
 
  private:
   Config c_;
-  Tensor embed_, norm_, head_;
-  std::vector<Layer> layers_;
+  Tensor embed_, of_token_, of_hidden_, token_norm_, hidden_norm_, attn_norm_, ffn_norm_, norm_, no_bias_, head_;
+  float norm_eps_ = 0;
+  Attention attention_;
+  Experts experts_;
 };
 
 }  // namespace
@@ -243,6 +303,10 @@ std::unique_ptr<LanguageModel> load_nemotron_h(const ModelFile& file, const Weig
 
 std::unique_ptr<LanguageModel> load_nemotron_h_moe(const ModelFile& file, const Weights& weights) {
   return std::make_unique<NemotronH>(file, weights, "nemotron_h_moe");
+}
+
+std::unique_ptr<LanguageModel> load_nemotron_h_moe_head(const ModelFile& file, const Weights& weights) {
+  return std::make_unique<NemotronHead>(file, weights);
 }
 
 }  // namespace consonant

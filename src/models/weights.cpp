@@ -3,6 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <span>
+
+#include "base/checked.hpp"
+
 namespace consonant {
 
 Weights::Weights(const ModelFile& file) : shared_(std::make_shared<Shared>(Shared{&file, {}, {}, {}, {}})) {
@@ -82,6 +87,58 @@ Tensor Weights::flat(std::string_view name, const Sizes& sizes) const {
                              HostTensor tensor = load();
                              tensor.sizes = all;
                              return tensor;
+                           }});
+  return keep(shared_->made.back());
+}
+
+Tensor Weights::columns(std::string_view name, const Sizes& sizes, int64_t first, int64_t count) const {
+  const StoredTensor& stored = need(fmt::format("{}{}.weight", prefix_, name), sizes);
+  const std::string part = fmt::format("{}[{}:{}]", stored.name, first, first + count);
+  if (const auto known = shared_->leaves.find(part); known != shared_->leaves.end()) return known->second;
+  const int64_t block = info(stored.type).block;
+  if ((!is_float(stored.type) && !is_quantized(stored.type)) || first % block != 0 || count % block != 0)
+    bad_input("{}: the tensor {} holds {}, which can't be cut at column {}", shared_->file->meta->source, stored.name,
+              consonant::name(stored.type), first % block != 0 ? first : count);
+  const Sizes cut = {sizes[0], count};
+  const int64_t row = row_bytes(stored.type, count), skipped = row_bytes(stored.type, first),
+                whole = row_bytes(stored.type, sizes[1]);
+  shared_->made.push_back({part, stored.type, cut, checked_mul(row, sizes[0]), [=, load = stored.load] {
+                             const HostTensor all = load();
+                             HostTensor out = HostTensor::allocate(all.type, cut);
+                             for (int64_t i = 0; i < cut[0]; ++i)
+                               std::memcpy(out.mutable_bytes().data() + i * row, all.bytes.data() + i * whole + skipped,
+                                           static_cast<size_t>(row));
+                             return out;
+                           }});
+  return keep(shared_->made.back());
+}
+
+Tensor Weights::named(std::string_view name, const Sizes& sizes) const {
+  return get(prefix_ + std::string(name), sizes);
+}
+
+Tensor Weights::changed(std::string_view name, const Sizes& sizes, const Sizes& to, Change change) const {
+  const StoredTensor& stored = need(prefix_ + std::string(name), sizes);
+  if (const auto known = shared_->leaves.find(stored.name); known != shared_->leaves.end()) return known->second;
+  if (!is_float(stored.type))
+    bad_input("{}: the tensor {} holds {}, should be plain numbers", shared_->file->meta->source, stored.name,
+              consonant::name(stored.type));
+  const int64_t bytes = checked_mul(element_count(to), info(stored.type).block_bytes);
+  shared_->made.push_back({stored.name, stored.type, to, bytes,
+                           [load = stored.load, change = std::move(change)] { return change(load()); }});
+  return keep(shared_->made.back());
+}
+
+Tensor Weights::derived(std::string_view name, const Sizes& sizes, std::string_view as, const Sizes& to,
+                        Derive derive) const {
+  const StoredTensor& stored = need(prefix_ + std::string(name), sizes);
+  std::string made = prefix_ + std::string(as);
+  if (const auto known = shared_->leaves.find(made); known != shared_->leaves.end()) return known->second;
+  const int64_t bytes = checked_mul(element_count(to), int64_t{sizeof(float)});
+  shared_->made.push_back({std::move(made), DType::f32, to, bytes, [load = stored.load, to, derive = std::move(derive)] {
+                             const auto numbers =
+                                 std::make_shared<const std::vector<float>>(derive(load().to_floats()));
+                             return HostTensor{DType::f32, to, std::as_bytes(std::span(*numbers)), numbers};
                            }});
   return keep(shared_->made.back());
 }

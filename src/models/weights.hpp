@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,6 +29,16 @@ class Weights {
   Tensor bias(std::string_view name, const Sizes& sizes) const;        // "<prefix><name>.bias"
   // All numbers of the tensor "<prefix><name>", which is of these sizes, one row after another: as a vector, float32.
   Tensor flat(std::string_view name, const Sizes& sizes) const;
+  // Of the matrix "<prefix><name>.weight", which is of these sizes, `count` columns from `first` on: whole blocks.
+  Tensor columns(std::string_view name, const Sizes& sizes, int64_t first, int64_t count) const;
+  // The tensor "<prefix><name>" as the file has it.
+  Tensor named(std::string_view name, const Sizes& sizes) const;
+  // The same of plain numbers, which `change` puts into other sizes when they are loaded.
+  using Change = std::function<HostTensor(const HostTensor&)>;
+  Tensor changed(std::string_view name, const Sizes& sizes, const Sizes& to, Change change) const;
+  // Float32 numbers of sizes `to` that are computed from those of "<prefix><name>"; `as` names them, after the prefix.
+  using Derive = std::function<std::vector<float>(std::vector<float>)>;
+  Tensor derived(std::string_view name, const Sizes& sizes, std::string_view as, const Sizes& to, Derive derive) const;
   // A table that the architecture defines and no file holds; `name` is for reports.
   Tensor constant(const std::string& name, const Sizes& sizes, std::vector<float> numbers) const;
 

@@ -68,6 +68,20 @@ HWY_INLINE V sigmoid(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Div(one, hn::Add(one, saturated_exp(d, hn::Neg(x)))));
 }
 
+// exp(x) - 1 below zero, without what cancels near it.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V elu(D d, V x) {
+  const auto below = hn::Lt(x, hn::Zero(d));
+  return hn::IfThenElse(below, hn::Expm1(d, hn::Max(hn::IfThenElseZero(below, x), hn::Set(d, -88.0f))), x);
+}
+
+// Beyond 10 it is one in float32; what is no number is kept apart.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V tanh(D d, V x) {
+  const V inside = hn::Clamp(x, hn::Set(d, -10.0f), hn::Set(d, 10.0f));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, inside));
+}
+
 template <Activation f, class D>
 HWY_INLINE void vector_at(D d, const float* x, const float* b, float* y) {
   auto v = hn::LoadU(d, x);
@@ -77,6 +91,8 @@ HWY_INLINE void vector_at(D d, const float* x, const float* b, float* y) {
   if constexpr (f == Activation::relu) v = relu(d, v);
   if constexpr (f == Activation::relu_squared) v = relu_squared(d, v);
   if constexpr (f == Activation::sigmoid) v = sigmoid(d, v);
+  if constexpr (f == Activation::elu) v = elu(d, v);
+  if constexpr (f == Activation::tanh) v = tanh(d, v);
   if (b) v = hn::Mul(v, hn::LoadU(d, b));
   hn::StoreU(v, d, y);
 }
@@ -110,6 +126,10 @@ void activate_rows(Activation f, const float* x, const float* b, float* y, int64
       return activate_row<Activation::relu_squared>(x, b, y, n);
     case Activation::sigmoid:
       return activate_row<Activation::sigmoid>(x, b, y, n);
+    case Activation::elu:
+      return activate_row<Activation::elu>(x, b, y, n);
+    case Activation::tanh:
+      return activate_row<Activation::tanh>(x, b, y, n);
   }
 }
 

@@ -6,7 +6,7 @@
 
 namespace consonant {
 
-enum class Activation : uint8_t { silu, gelu, gelu_erf, relu, relu_squared, sigmoid };
+enum class Activation : uint8_t { silu, gelu, gelu_erf, relu, relu_squared, sigmoid, elu, tanh };
 
 // x Phi(x) = max(x, 0) - |x| Q(|x|), where Q = 1 - Phi is the normal distribution's tail: one formula for both signs.
 // ln Q is a polynomial up to `end` (least greatest error of |x| Q, 2e-9), the highest power first; beyond, |x| Q is
@@ -29,6 +29,7 @@ inline double exact_gelu_erf(double x) { return 0.5 * x * std::erfc(-x * 0.70710
 inline double exact_relu(double x) { return x < 0 ? 0 : x; }
 inline double exact_relu_squared(double x) { return x < 0 ? 0 : x * x; }
 inline double exact_sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+inline double exact_elu(double x) { return x < 0 ? std::expm1(x) : x; }
 inline double exact(Activation f, double x) {
   switch (f) {
     case Activation::silu:
@@ -43,6 +44,10 @@ inline double exact(Activation f, double x) {
       return exact_relu_squared(x);
     case Activation::sigmoid:
       return exact_sigmoid(x);
+    case Activation::elu:
+      return exact_elu(x);
+    case Activation::tanh:
+      return std::tanh(x);
   }
   return x;
 }

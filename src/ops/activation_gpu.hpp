@@ -26,6 +26,11 @@ GPU_FN float activated(float x) {
   if constexpr (f == Activation::relu) return x < 0 ? 0 : x;
   if constexpr (f == Activation::relu_squared) return x < 0 ? 0 : x * x;
   if constexpr (f == Activation::sigmoid) return 1 / (1 + gpu::exp(-x));
+  if constexpr (f == Activation::elu) {  // exp(x) - 1 = 2 t / (1 - t) with t = tanh(x / 2): nothing cancels near zero
+    const float t = gpu::tanh(x / 2);
+    return x < 0 ? 2 * t / (1 - t) : x;
+  }
+  if constexpr (f == Activation::tanh) return gpu::tanh(x);
 }
 
 template <Activation f>

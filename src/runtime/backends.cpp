@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -35,6 +36,16 @@ std::vector<fs::path> plugin_places(DeviceKind kind) {
   return {(program / file).lexically_normal(), (program / ".." / "lib" / "consonant" / file).lexically_normal()};
 }
 
+// A kernel that is loaded only when it is launched for the first time may wait for all that is queued before it, and no
+// deadline ends that; so all are loaded with the device. The vendors' libraries look at this while they are loaded
+// themselves; who has set it has the last word.
+void load_kernels_early(DeviceKind kind) {
+  if (kind == DeviceKind::hip)
+    setenv("HIP_ENABLE_DEFERRED_LOADING", "0", 0);
+  else
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+}
+
 const Backend& load_plugin(DeviceKind kind) {
   const std::string path = plugin_file(kind);
   if (path.empty()) {
@@ -42,6 +53,7 @@ const Backend& load_plugin(DeviceKind kind) {
     for (const fs::path& place : plugin_places(kind)) looked += (looked.empty() ? "" : " and ") + place.string();
     bad_usage("{} isn't built into this program: there is no {}", name(kind), looked);
   }
+  load_kernels_early(kind);
   void* plugin = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!plugin) throw_error(Exit::device, "{} can't be used here: {}", name(kind), dlerror());
   const auto entry = reinterpret_cast<Entry>(dlsym(plugin, "consonant_backend"));

@@ -437,15 +437,20 @@ GPU_KERNEL void attend_splits(Attention a, CacheView<Half, 1> keys, CacheView<Ha
   const int64_t first = seen.first_split() + cut.split_block(a, gpu::block()), end = seen.end_split();
   Operands x(a, keys, values, warp_rows, shared);
   x.place(set);
+  // What was cached before this step can be copied before the kernels ahead have ended.
+  const bool settled = a.known && first < end && (first + 1) * split_positions <= a.first_of_step(set.token);
+  const auto request_first = [&] { x.request_keys(first), x.request_values(first); };
   if (a.known) {
-    if (first < end) x.prefetch(first);
+    if (settled)
+      request_first();
+    else if (first < end)
+      x.prefetch(first);
     gpu::wait_for_inputs();
   }
   if (first >= end) return;
   x.read_queries();
   const SharedRows rows{x, peaks, sums, shared + x.places.weights(), {seen, seen}};
-  x.request_keys(first);
-  x.request_values(first);
+  if (!settled) request_first();
   for (int64_t split = first; split < end; split += cut.split_blocks) {
     const int64_t at = (set.token * a.heads + set.head) * a.splits + split, next = split + cut.split_blocks;
     float c[warp_positions / 8][4] = {};

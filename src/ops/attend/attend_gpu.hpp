@@ -60,6 +60,11 @@ struct Attention {
     const int64_t position = pos[token], first = position - window + 1;
     return {window > 0 && first > 0 ? first : 0, position + 1};
   }
+  // The first position of the token's sequence that this step appends.
+  GPU_FN int64_t first_of_step(int64_t token) const {
+    while (token > 0 && seq[token - 1] == seq[token]) --token;
+    return pos[token];
+  }
   GPU_FN gpu::Ptr<const int32_t> pages_of(int64_t token) const { return pages + seq[token] * pages_stride; }
 };
 

@@ -415,8 +415,13 @@ GPU_KERNEL void attend_runs(Attention a, Latent<T> x) {
   const int runs = (pages + length - 1) / length, start = static_cast<int>(n / parts / tokens);
   Rows rows(a, x, memory, numbers);
   rows.place(set, a.seen(set.token));
+  // What was cached before this step can be copied before the kernels ahead have ended.
+  const bool settled = a.known && start < runs && (start * length + 1) * page_rows <= a.first_of_step(set.token);
   if (a.known) {
-    if (start < runs) rows.prefetch(start * length);
+    if (settled)
+      rows.request(0, start * length);
+    else if (start < runs)
+      rows.prefetch(start * length);
     gpu::wait_for_inputs();
   }
   if (start >= runs) return;
@@ -428,7 +433,7 @@ GPU_KERNEL void attend_runs(Attention a, Latent<T> x) {
     GPU_UNROLL_BY(1)
     for (int page = run * length; page < end; ++page) {
       const int next = page + 1 < end ? page + 1 : (run + x.run_blocks) * length;
-      rows.request(0, page);
+      if (!fresh || !settled) rows.request(0, page);
       if (fresh) rows.read_queries();
       fresh = false;
       if (next < pages) rows.prefetch(next);

@@ -32,6 +32,10 @@ void launch(const Args& args, Accelerator& device, std::byte*) {
       return launch_one<Activation::relu_squared>(args, device);
     case Activation::sigmoid:
       return launch_one<Activation::sigmoid>(args, device);
+    case Activation::elu:
+      return launch_one<Activation::elu>(args, device);
+    case Activation::tanh:
+      return launch_one<Activation::tanh>(args, device);
   }
 }
 

@@ -10,7 +10,7 @@
 
 namespace consonant::GPU_BUILD {
 
-constexpr int64_t most_few_tokens = 8;
+constexpr int64_t most_few_tokens = 4;
 
 // Up to three matrices of one type times the same x; or two of equal size, activation(w0 x) * (w1 x).
 struct FewProducts {
@@ -34,5 +34,9 @@ void launch_few_products(const FewProducts& products, Accelerator& device);
 // The same for products of one input by weights of two types, which these kernels take each; not gated. False, and
 // nothing is done, for pairs that no kernel is made for.
 bool launch_few_products(const FewProducts& first, const FewProducts& second, Accelerator& device);
+
+// linear_mma's launch. `made`: the type of the weights of an earlier launch with the same x, whose records of x are in
+// the scratch memory still; DType::f32 if there are none. Returns that type for the next one.
+DType launch_linear_mma(const Args& args, Accelerator& device, std::byte* scratch, DType made);
 
 }  // namespace consonant::GPU_BUILD

@@ -2,7 +2,8 @@
 // Products in float32: weights are decoded, a range of k at a time, to panels that stay in the first cache, [k][8]
 // floats a group, and multiplied by tiles of six tokens and two vectors of rows. For every output element
 //   acc = fma(w[k], x[k], acc)   for k ascending
-// whatever the tile, the range and the chunk.
+// whatever the tile, the range and the chunk. Of inputs in several taps each range, which is one of a tap then, is such
+// a sum from zero, and the ranges' sums are added up in order: rounding errors grow with the longest of them.
 #include "ops/linear/product.hpp"
 #include "ops/linear/targets.hpp"
 
@@ -153,15 +154,16 @@ HWY_INLINE VecFloats load_floats(const Element* p) {
   return hn::PromoteTo(Floats(), hn::LoadU(hn::Rebind<Element, Floats>(), p));
 }
 
-// T tokens times two vectors of rows over n of k; sums [T][16], the vectors at their offsets in it.
+// T tokens times two vectors of rows over n of k; sums [T][16], the vectors at their offsets in it. `apart`: a sum from
+// zero that is added to them.
 template <int T, class Element>
 HWY_NOINLINE void float_tile(const Element* w0, const Element* w1, const float* x, int64_t x_stride, int64_t n,
-                             float* sums0, float* sums1) {
+                             float* sums0, float* sums1, bool apart) {
   const Floats d;
   VecFloats a[T], b[T];
   for (int t = 0; t < T; ++t) {
-    a[t] = hn::LoadU(d, sums0 + 16 * t);
-    b[t] = hn::LoadU(d, sums1 + 16 * t);
+    a[t] = apart ? hn::Zero(d) : hn::LoadU(d, sums0 + 16 * t);
+    b[t] = apart ? hn::Zero(d) : hn::LoadU(d, sums1 + 16 * t);
   }
   for (int64_t k = 0; k < n; ++k) {
     const VecFloats u = load_floats(w0 + 8 * k), v = load_floats(w1 + 8 * k);
@@ -172,6 +174,10 @@ HWY_NOINLINE void float_tile(const Element* w0, const Element* w1, const float* 
     }
   }
   for (int t = 0; t < T; ++t) {
+    if (apart) {
+      a[t] = hn::Add(hn::LoadU(d, sums0 + 16 * t), a[t]);
+      b[t] = hn::Add(hn::LoadU(d, sums1 + 16 * t), b[t]);
+    }
     hn::StoreU(a[t], d, sums0 + 16 * t);
     hn::StoreU(b[t], d, sums1 + 16 * t);
   }
@@ -179,29 +185,29 @@ HWY_NOINLINE void float_tile(const Element* w0, const Element* w1, const float* 
 
 template <int T, class Element>
 HWY_INLINE void float_rows(const Element* w0, const Element* w1, const float* x, int64_t x_stride, int64_t n,
-                           float* sums) {
-  if constexpr (parts == 1) return float_tile<T>(w0, w1, x, x_stride, n, sums, sums + 8);
-  float_tile<T>(w0, w0 + 4, x, x_stride, n, sums, sums + 4);
-  float_tile<T>(w1, w1 + 4, x, x_stride, n, sums + 8, sums + 12);
+                           float* sums, bool apart) {
+  if constexpr (parts == 1) return float_tile<T>(w0, w1, x, x_stride, n, sums, sums + 8, apart);
+  float_tile<T>(w0, w0 + 4, x, x_stride, n, sums, sums + 4, apart);
+  float_tile<T>(w1, w1 + 4, x, x_stride, n, sums + 8, sums + 12, apart);
 }
 
 // Up to six tokens.
 template <class Element>
 HWY_INLINE void few_rows(int64_t tokens, const Element* w0, const Element* w1, const float* x, int64_t x_stride,
-                         int64_t n, float* sums) {
+                         int64_t n, float* sums, bool apart) {
   switch (tokens) {
     case 1:
-      return float_rows<1>(w0, w1, x, x_stride, n, sums);
+      return float_rows<1>(w0, w1, x, x_stride, n, sums, apart);
     case 2:
-      return float_rows<2>(w0, w1, x, x_stride, n, sums);
+      return float_rows<2>(w0, w1, x, x_stride, n, sums, apart);
     case 3:
-      return float_rows<3>(w0, w1, x, x_stride, n, sums);
+      return float_rows<3>(w0, w1, x, x_stride, n, sums, apart);
     case 4:
-      return float_rows<4>(w0, w1, x, x_stride, n, sums);
+      return float_rows<4>(w0, w1, x, x_stride, n, sums, apart);
     case 5:
-      return float_rows<5>(w0, w1, x, x_stride, n, sums);
+      return float_rows<5>(w0, w1, x, x_stride, n, sums, apart);
     case 6:
-      return float_rows<6>(w0, w1, x, x_stride, n, sums);
+      return float_rows<6>(w0, w1, x, x_stride, n, sums, apart);
     default:
       return;  // none
   }
@@ -214,7 +220,7 @@ bool few_plain_rows(const PackedShape& w, int64_t tokens, const std::byte* packe
   const auto multiply = [&](auto element) {
     using Element = decltype(element);
     few_rows(tokens, reinterpret_cast<const Element*>(packed0), reinterpret_cast<const Element*>(packed1), x, x_stride,
-             w.k, sums);
+             w.k, sums, false);
     return true;
   };
   if (w.type == DType::f16) return multiply(hwy::float16_t{});
@@ -225,20 +231,25 @@ bool few_plain_rows(const PackedShape& w, int64_t tokens, const std::byte* packe
 void float_patch(const Product& p, const Patch& patch, const FloatScratch& scratch) {
   const PackedShape& w = p.weights;
   const int64_t tokens = patch.last_token - patch.first_token, stride = p.x_stride / 4;
+  const int64_t tap_k = w.k / p.taps > 0 ? w.k / p.taps : 1;
+  const bool apart = p.taps > 1;
   const auto* x = reinterpret_cast<const float*>(p.x) + patch.first_token * stride;
   for (int64_t g = patch.first_group; g < patch.last_group; g += 2) {
     const bool two = g + 1 < patch.last_group;
     const std::byte* packed0 = packed_group(p, g, scratch.room);
     const std::byte* packed1 = two ? packed_group(p, g + 1, scratch.room + w.group_bytes) : packed0;
     std::memset(scratch.sums, 0, static_cast<size_t>(tokens) * 64);
-    const bool direct = tokens <= 6 && few_plain_rows(w, tokens, packed0, packed1, x, stride, scratch.sums);
-    for (int64_t k = 0; !direct && k < w.k; k += panel_k) {
-      const int64_t n = w.k - k < panel_k ? w.k - k : panel_k;
+    const bool direct =
+        tokens <= 6 && p.taps == 1 && few_plain_rows(w, tokens, packed0, packed1, x, stride, scratch.sums);
+    for (int64_t k = 0, n; !direct && k < w.k; k += n) {
+      const int64_t tap = k / tap_k, left = (tap + 1) * tap_k - k;
+      n = left < panel_k ? left : panel_k;
       const float* w0 = decode_range(w, packed0, k, k + n, scratch.panels);
       const float* w1 = two ? decode_range(w, packed1, k, k + n, scratch.panels + panel_floats) : w0;
+      const float* from = x + tap * (p.tap_stride / 4) + (k - tap * tap_k);
       int64_t t = 0;
-      for (; t + 6 <= tokens; t += 6) float_rows<6>(w0, w1, x + t * stride + k, stride, n, scratch.sums + 16 * t);
-      few_rows(tokens - t, w0, w1, x + t * stride + k, stride, n, scratch.sums + 16 * t);
+      for (; t + 6 <= tokens; t += 6) float_rows<6>(w0, w1, from + t * stride, stride, n, scratch.sums + 16 * t, apart);
+      few_rows(tokens - t, w0, w1, from + t * stride, stride, n, scratch.sums + 16 * t, apart);
     }
     for (int64_t t = 0; t < tokens; ++t) {
       store_sums(p, g, patch.first_token + t, scratch.sums + 16 * t);

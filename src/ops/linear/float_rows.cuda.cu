@@ -25,12 +25,13 @@ void launch_few(const FewProducts& products, Accelerator& device) {
 
 int64_t scratch(int64_t, int64_t, int64_t, const Limits&) { return 0; }
 
-void launch(const Args& args, Accelerator& device, std::byte*) {
+DType launch(const Args& args, Accelerator& device, std::byte*, DType made) {
   const LinearAttr& attr = args.attr<LinearAttr>();
   FloatProduct p = float_product(args.in[0], args.in[1], args.out[0]);
   if (attr.bias) p.bias = pointer<const float>(args.in[2]);
   if (attr.residual) p.residual = lines_of<const float>(args.in.back());
   launch_floats(p, device);
+  return made;
 }
 
 }  // namespace

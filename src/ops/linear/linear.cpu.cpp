@@ -35,7 +35,9 @@ Product::Product(const Args& args) : weights(packed_shape(args.in[1].type, args.
 // byte of weights costs a quarter of a nanosecond from memory, as do about 16 products.
 Cut::Cut(const Product& p) {
   constexpr int64_t block_bytes = 256 << 10, chunk_cost = 48 << 10, products_a_byte = 16;
-  const int64_t row = std::max<int64_t>(1, p.x_is_int8 ? p.parts * p.weights.k : 4 * p.weights.k);
+  // Rows of overlapping windows share most of their bytes.
+  const int64_t whole = 4 * p.weights.k, own = p.x_stride > 0 ? std::min(whole, p.x_stride) : whole;
+  const int64_t row = std::max<int64_t>(1, p.x_is_int8 ? p.parts * p.weights.k : own);
   token_block = std::clamp<int64_t>(block_bytes / row / 12 * 12, 12, most_tokens);
   token_blocks = ceil_div(p.tokens, token_block);
   const int64_t products = 8 * p.weights.k * p.parts * std::min(p.tokens, token_block);

@@ -59,13 +59,19 @@ void launch_few(const Args& args, Accelerator& device) {
 }
 
 void launch(const Args& args, Accelerator& device, std::byte* scratch) {
-  if (args.out[0].shape.count() == 0) return;
-  const View &x = args.in[0], &w = args.in[1];
-  if (takes_few_products(w.type, x.shape[0], w.shape[1], false, device.limits())) return launch_few(args, device);
-  mma::forms_of(w.type).launch(args, device, scratch);
+  launch_linear_mma(args, device, scratch, DType::f32);
 }
 
 }  // namespace
+
+DType launch_linear_mma(const Args& args, Accelerator& device, std::byte* scratch, DType made) {
+  if (args.out[0].shape.count() == 0) return made;
+  const View &x = args.in[0], &w = args.in[1];
+  if (!takes_few_products(w.type, x.shape[0], w.shape[1], false, device.limits()))
+    return mma::forms_of(w.type).launch(args, device, scratch, made);
+  launch_few(args, device);
+  return made;
+}
 
 GpuKernel linear_mma_gpu() {
   return {"linear_mma", Op::linear, can_run, scratch, launch, 0x1p-11, mma::halves_tokens - 1};

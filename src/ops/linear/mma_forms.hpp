@@ -11,9 +11,10 @@ struct Forms {
   // Of a block for few tokens.
   int64_t (*few_memory)(int64_t tokens, int64_t columns, bool gated);
   void (*launch_few)(const FewProducts& products, Accelerator& device);
-  // Of linear for more tokens, in scratch memory for a node's capacity.
+  // Of linear for more tokens, in scratch memory for a node's capacity. `made`: the type whose records of x are there
+  // already, or f32; what it returns is there then.
   int64_t (*scratch)(int64_t tokens, int64_t rows, int64_t columns, const Limits& limits);
-  void (*launch)(const Args& args, Accelerator& device, std::byte* scratch);
+  DType (*launch)(const Args& args, Accelerator& device, std::byte* scratch, DType made);
 };
 
 #define TYPE(name) Forms forms_##name();

@@ -20,6 +20,9 @@ void launch_halves(const HalvesProduct& p, const PlainOutputs& outputs, Accelera
 // 64 rows by some tokens; fewer teams where weights are wide.
 template <DType Type, int Tokens>
 using Small = Tiling<4, 1, 1, Tokens / 8, has_blocks(Type) ? 4 : 2>;
+// 16 rows, for matrices that would make fewer blocks than there are processors: a block's warps are teams of their own.
+template <int Tokens>
+using Narrow = Tiling<1, 1, 1, Tokens / 8, Tokens == 8 ? 4 : 8>;
 
 inline int64_t units_of(int64_t columns) { return ceil_div(columns, unit_columns); }
 
@@ -169,20 +172,20 @@ int64_t records_scratch(int64_t tokens, int64_t columns) {
 }
 
 template <DType Type>
-Records launch_records(const View& x, Accelerator& device, std::byte* scratch) {
+Records launch_records(const View& x, Accelerator& device, std::byte* scratch, bool made = false) {
   const int64_t tokens = x.shape[0], units = units_of(x.shape[1]), bytes = tokens * units * record_bytes<Type>;
   const Records records{gpu::pointer<uint8_t>(scratch, bytes),
                         gpu::pointer<float>(scratch + bytes, tokens * units * static_cast<int64_t>(sizeof(float))),
                         static_cast<int>(tokens), static_cast<int>(units)};
+  if (made) return records;
   gpu::launch_early<make_records<Type, PlainInputs>, record_warps * 32>(
       device, {ceil_div(tokens * units, record_warps)}, 0, inputs_of(x), records);
   return records;
 }
 
 // False if a block has too little memory.
-template <DType Type, int Tokens>
-bool launch_some(const Args& args, Accelerator& device, const Records& records) {
-  using T = Small<Type, Tokens>;
+template <DType Type, class T>
+bool launch_some_as(const Args& args, Accelerator& device, const Records& records) {
   constexpr int64_t shared = split_memory<Type, T>;
   if (shared > device.limits().shared_bytes) return false;
   const Matrix<Type> w = matrix_of<Type>(args.in[1]);
@@ -191,6 +194,24 @@ bool launch_some(const Args& args, Accelerator& device, const Records& records) 
       device, {ceil_div(w.rows, T::rows) * token_tiles}, shared, w, records, static_cast<int>(token_tiles),
       outputs_of(args));
   return true;
+}
+
+template <DType Type, int Tokens>
+bool launch_some(const Args& args, Accelerator& device, const Records& records) {
+  using Wide = Small<Type, Tokens>;
+  const int64_t blocks = ceil_div(args.in[1].shape[0], Wide::rows) * ceil_div(records.tokens, Wide::tokens);
+  return (blocks < device.limits().processors && launch_some_as<Type, Narrow<Tokens>>(args, device, records)) ||
+         launch_some_as<Type, Wide>(args, device, records);
+}
+
+// Whether records that were made for another type are those of this one: they differ in what the minima multiply.
+template <DType Type>
+bool can_share_records(DType made) {
+  if (made == Type) return true;
+  if (!has_blocks(Type) || !has_blocks(made)) return false;
+  constexpr BlockLayout layout = block_layout(Type);
+  const BlockLayout other = block_layout(made);
+  return !layout.minimum() || (other.minimum() && layout.halves() == other.halves());
 }
 
 // ---- many tokens
@@ -255,18 +276,21 @@ void launch_many(const Args& args, Accelerator& device, std::byte* scratch, int6
 // ---- a type's
 
 template <DType Type>
-void launch_form(const Args& args, Accelerator& device, std::byte* scratch) {
+DType launch_form(const Args& args, Accelerator& device, std::byte* scratch, DType made) {
   const View &x = args.in[0], &w = args.in[1];
   const int64_t tokens = x.shape[0], rows = w.shape[0], k = w.shape[1];
   if (many(tokens, rows, device.limits())) {
     launch_many<Type>(args, device, scratch, slab_of<Type>(rows, k),
                       [&](const HalvesProduct& p, const PlainOutputs& outputs) { launch_halves(p, outputs, device); });
-    return;
+    return DType::f32;
   }
-  const Records records = launch_records<Type>(x, device, scratch);
-  if (tokens > 16 && launch_some<Type, 32>(args, device, records)) return;
-  if (tokens > 8 && launch_some<Type, 16>(args, device, records)) return;
+  const bool shared = can_share_records<Type>(made);
+  const Records records = launch_records<Type>(x, device, scratch, shared);
+  const DType now = shared ? made : Type;
+  if (tokens > 16 && launch_some<Type, 32>(args, device, records)) return now;
+  if (tokens > 8 && launch_some<Type, 16>(args, device, records)) return now;
   launch_some<Type, 8>(args, device, records);  // its memory is the least that can_run asks for
+  return now;
 }
 
 // At a node's capacity, for any number of tokens up to that.

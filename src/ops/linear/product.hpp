@@ -14,6 +14,8 @@ struct Product {
   const std::byte* plain = nullptr;   // as in the file: then each group is packed into scratch when its turn comes
   const std::byte* x = nullptr;
   int64_t x_stride = 0;  // bytes
+  // A token's k inputs in that many parts of equal length, so many bytes apart: a convolution's. For float inputs.
+  int64_t taps = 1, tap_stride = 0;
   bool x_is_int8 = false;
   int parts = 1;  // of 8 bits, of x
   int64_t tokens = 0;
@@ -67,12 +69,16 @@ inline void store_sums(const Product& p, int64_t group, int64_t token, const flo
   const int64_t row = group * 8, rows = p.weights.rows - row < 8 ? p.weights.rows - row : 8;
   float* y = p.y + token * p.y_stride + row;
   const float* residual = p.residual ? p.residual + token * p.residual_stride + row : nullptr;
-  for (int64_t r = 0; r < rows; ++r) {
-    float sum = sums[r];
-    if (p.bias) sum += p.bias[row + r];
-    if (residual) sum += residual[r];
-    y[r] = sum;
-  }
+  const auto store = [&](int64_t n) {
+    for (int64_t r = 0; r < n; ++r) {
+      float sum = sums[r];
+      if (p.bias) sum += p.bias[row + r];
+      if (residual) sum += residual[r];
+      y[r] = sum;
+    }
+  };
+  if (rows == 8) return store(8);  // unrolled
+  store(rows);
 }
 
 }  // namespace consonant

@@ -59,7 +59,13 @@ struct OfType {
 
 void launch(const Args& args, Accelerator& device, std::byte* scratch) {
   if (args.in[0].shape[0] == 0) return;
-  if (!few(args, device.limits())) return parts().launch(args, device, scratch);
+  if (!few(args, device.limits())) {
+    DType made = DType::f32;
+    const LinearSetParts all(linear_mma_gpu(), [&](const Args& product, Accelerator& on, std::byte* memory) {
+      made = launch_linear_mma(product, on, memory, made);
+    });
+    return all.launch(args, device, scratch);
+  }
   const LinearSetAttr& attr = args.attr<LinearSetAttr>();
   std::vector<DType> types;
   for (int i = 0; i < attr.count; ++i) {

@@ -4,6 +4,9 @@
 // A linear_set on an accelerator as the launches of its parts one after another: rms_norm, the linear layers, gated.
 // What they pass on is in scratch memory.
 #include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "ops/gated/gated.hpp"
 #include "ops/gpu_kernel.hpp"
@@ -20,7 +23,12 @@ GpuKernel linear_gpu();
 
 class LinearSetParts {
  public:
-  explicit LinearSetParts(GpuKernel linear) : linear_(linear) {}
+  // How `linear` is launched, where not as itself: all products of a set after one another have the same input and
+  // scratch memory.
+  using LaunchLinear = std::function<void(const Args& args, Accelerator& device, std::byte* scratch)>;
+
+  explicit LinearSetParts(GpuKernel linear, LaunchLinear launch = {})
+      : linear_(linear), launch_linear_(launch ? std::move(launch) : linear.launch) {}
 
   Refusal can_run(const Node& node, const Limits& limits) const {
     const Plain plain(node);
@@ -49,7 +57,7 @@ class LinearSetParts {
     View x = args.in[0];
     if (attr.norm) {
       const View normed = dense_view(scratch, x.shape);
-      run(rms_norm_gpu(), RmsNormAttr{attr.epsilon}, {x, args.in[1]}, normed, device, nullptr);
+      run(Op::rms_norm, rms_norm_gpu().launch, RmsNormAttr{attr.epsilon}, {x, args.in[1]}, normed, device, nullptr);
       x = normed;
     }
     View products[LinearSetAttr::most];
@@ -59,10 +67,11 @@ class LinearSetParts {
       std::vector<View> in = {x, args.in[static_cast<size_t>(weight_input(attr, i))]};
       const int bias = bias_input(attr, i);
       if (bias >= 0) in.push_back(args.in[static_cast<size_t>(bias)]);
-      run(linear_, LinearAttr{bias >= 0, false}, in, products[at], device, scratch + room.end);
+      run(linear_.op, launch_linear_, LinearAttr{bias >= 0, false}, in, products[at], device, scratch + room.end);
     }
     if (attr.gated)
-      run(gated_gpu(), GatedAttr{attr.activation}, {products[0], products[1]}, args.out[0], device, nullptr);
+      run(Op::gated, gated_gpu().launch, GatedAttr{attr.activation}, {products[0], products[1]}, args.out[0], device,
+          nullptr);
   }
 
  private:
@@ -100,14 +109,15 @@ class LinearSetParts {
     return {data, DType::f32, shape, dense(DType::f32, shape).strides};
   }
 
-  static void run(const GpuKernel& kernel, std::any attributes, const std::vector<View>& in, const View& out,
+  static void run(Op op, const LaunchLinear& launch, std::any attributes, const std::vector<View>& in, const View& out,
                   Accelerator& device, std::byte* scratch) {
     Node node;
-    node.op = id(kernel.op), node.attributes = std::move(attributes);
-    kernel.launch(Args{&node, in, {&out, 1}}, device, scratch);
+    node.op = id(op), node.attributes = std::move(attributes);
+    launch(Args{&node, in, {&out, 1}}, device, scratch);
   }
 
   GpuKernel linear_;
+  LaunchLinear launch_linear_;
 };
 
 }  // namespace consonant::GPU_BUILD

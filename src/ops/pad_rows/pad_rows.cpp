@@ -9,11 +9,18 @@
 namespace consonant {
 
 Tensor pad_rows(Tensor x, int64_t before, int64_t after, Location at) {
+  return pad_rows(std::move(x), before, after, Edge::zeros, at);
+}
+
+Tensor pad_rows(Tensor x, int64_t before, int64_t after, Edge edge, Location at) {
   const Shape& s = x.shape();
-  if (s.rank() != 2 || s.axis() != Axis::fixed || before < 0 || after < 0)
-    shape_error("pad_rows", "x [row, n] of a fixed size and counts of at least 0", {x}, at);
+  if (s.rank() != 2 || s.axis() != Axis::fixed || !has_edges(edge, s[0], before, after))
+    shape_error("pad_rows",
+                fmt::format("x [row, n] of a fixed size, {} rows before and {} after{}", before, after,
+                            edge == Edge::zeros ? "" : " that it has to fill"),
+                {x}, at);
   return {make_node(id(Op::pad_rows), "pad_rows", {x}, {dense(DType::f32, {before + s[0] + after, s[1]})},
-                    PadRowsAttr{before, after}, at),
+                    PadRowsAttr{before, after, edge}, at),
           0};
 }
 

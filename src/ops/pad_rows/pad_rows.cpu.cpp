@@ -14,13 +14,15 @@ Work work(const Args& args) { return {RowChunks(args.out[0], chunk_elements).cou
 
 void run(const Args& args, int64_t chunk, std::byte*) {
   const View &x = args.in[0], &y = args.out[0];
-  const int64_t before = args.attr<PadRowsAttr>().before, n = y.shape[1];
+  const PadRowsAttr& a = args.attr<PadRowsAttr>();
+  const int64_t n = y.shape[1];
   const RowChunks chunks(y, chunk_elements);
   for (int64_t r = chunks.first(chunk); r < chunks.last(chunk); ++r) {
-    if (r >= before && r < before + x.shape[0])
-      std::copy_n(x.row<float>(r - before), n, y.row<float>(r));
-    else
+    const int64_t from = edge_row(a.edge, r - a.before, x.shape[0]);
+    if (from < 0)
       std::fill_n(y.row<float>(r), n, 0.0f);
+    else
+      std::copy_n(x.row<float>(from), n, y.row<float>(r));
   }
 }
 

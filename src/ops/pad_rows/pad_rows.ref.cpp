@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "ops/pad_rows/pad_rows.hpp"
 #include "ops/work.hpp"
 
@@ -10,11 +8,11 @@ namespace {
 
 void run(const Args& args, int64_t, std::byte*) {
   const View &x = args.in[0], &y = args.out[0];
-  const int64_t before = args.attr<PadRowsAttr>().before;
+  const PadRowsAttr& a = args.attr<PadRowsAttr>();
   for (int64_t r = 0; r < y.shape[0]; ++r)
     for (int64_t i = 0; i < y.shape[1]; ++i) {
-      const bool inside = r >= before && r < before + x.shape[0];
-      y.row<float>(r)[i] = inside ? x.row<float>(r - before)[i] : 0;
+      const int64_t from = edge_row(a.edge, r - a.before, x.shape[0]);
+      y.row<float>(r)[i] = from < 0 ? 0 : x.row<float>(from)[i];
     }
 }
 

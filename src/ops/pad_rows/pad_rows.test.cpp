@@ -16,6 +16,16 @@ TEST(PadRows, PutsZerosAround) {
       {0, 0, 1, 2, 3, 4, 0, 0, 0, 0});
 }
 
+TEST(PadRows, MirrorsOrRepeatsTheEdge) {
+  const auto padded = [](Edge edge) {
+    return [=](CaseBuilder& b) { return pad_rows(b.numbers("x", {3, 1}, {1, 2, 3}), 2, 1, edge); };
+  };
+  expect_exactly(padded(Edge::mirror), {3, 2, 1, 2, 3, 2});
+  expect_exactly(padded(Edge::repeat), {1, 1, 1, 2, 3, 3});
+  EXPECT_THAT(refusal_of([](CaseBuilder& b) { return pad_rows(b.values("x", {2, 1}), 2, 0, Edge::mirror); }),
+              HasSubstr("2 rows before and 0 after that it has to fill"));
+}
+
 TEST(Conv1d, SumsTheTapsOfAllChannels) {
   // Two channels, kernel 3: w = [x0 of tap 0, x1 of tap 1, x0 of tap 2] with weights 1, 10, 100.
   expect_exactly(

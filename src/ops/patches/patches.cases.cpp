@@ -7,7 +7,7 @@ namespace consonant {
 
 std::vector<OpCase> patches_cases() {
   std::vector<OpCase> cases;
-  for (const Edge edge : {Edge::zeros, Edge::mirror})
+  for (const Edge edge : {Edge::zeros, Edge::mirror, Edge::repeat})
     for (const int64_t groups : {0, 1, 3, 70})
       for (const auto& [time, n, kernel, stride, before, after] :
            std::vector<std::array<int64_t, 6>>{{576, 1, 256, 128, 0, 64},
@@ -19,7 +19,10 @@ std::vector<OpCase> patches_cases() {
                                                {6, 2, 4, 4, 5, 5}})
         cases.push_back(
             {fmt::format("{} [{}, {}, {}], {} rows, stride {}, {} and {} {}", "x", groups, time, n, kernel, stride,
-                         before, after, edge == Edge::zeros ? "zeros" : "mirrored"),
+                         before, after,
+                         edge == Edge::zeros    ? "zeros"
+                         : edge == Edge::mirror ? "mirrored"
+                                                : "repeated"),
              [=, time = time, n = n, kernel = kernel, stride = stride, before = before, after = after](CaseBuilder& b) {
                return patches(b.values("x", {groups, time, n}), {kernel, stride, before, after, edge});
              }});

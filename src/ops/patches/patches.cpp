@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "ops/op.hpp"
 
 namespace consonant {
@@ -12,8 +10,8 @@ namespace consonant {
 Tensor patches(Tensor x, const PatchesAttr& a, Location at) {
   const Shape& s = x.shape();
   const bool sized = s.rank() == 3 && s.axis() == Axis::fixed;
-  if (!sized || a.kernel < 1 || a.stride < 1 || a.before < 0 || a.after < 0 || a.before + s[1] + a.after < a.kernel ||
-      (a.edge == Edge::mirror && std::max(a.before, a.after) >= std::max<int64_t>(1, s[1])))
+  if (!sized || a.kernel < 1 || a.stride < 1 || !has_edges(a.edge, s[1], a.before, a.after) ||
+      a.before + s[1] + a.after < a.kernel)
     shape_error("patches",
                 fmt::format("x [group, time, n] of a fixed size, patches of {} rows, {} rows before and {} after{}",
                             a.kernel, a.before, a.after, a.edge == Edge::mirror ? " that it has to mirror" : ""),

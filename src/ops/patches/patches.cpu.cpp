@@ -23,10 +23,11 @@ void run(const Args& args, int64_t chunk, std::byte*) {
     float* to = y.row<float>(r);
     const auto outside = [&](int64_t from, int64_t until) {
       for (int64_t t = from; t < until; ++t) {
-        if (a.edge == Edge::mirror)
-          std::copy_n(x.row<float>(group + (t < 0 ? -t : 2 * (time - 1) - t)), n, to + (t - first) * n);
-        else
+        const int64_t row = edge_row(a.edge, t, time);
+        if (row < 0)
           std::fill_n(to + (t - first) * n, n, 0.0f);
+        else
+          std::copy_n(x.row<float>(group + row), n, to + (t - first) * n);
       }
     };
     const int64_t begin = std::clamp<int64_t>(first, 0, time), end = std::clamp<int64_t>(last, begin, time);

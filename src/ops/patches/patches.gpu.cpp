@@ -6,14 +6,11 @@ namespace consonant::GPU_BUILD {
 
 namespace {
 
-// Rows of x outside of their group: the edge's.
 GPU_KERNEL void patches(Rows<const float> x, int64_t time, int64_t frames, PatchesAttr a, Rows<float> y) {
   for_elements(y.rows, y.cols, [&](int64_t r, int64_t at) {
     const int64_t group = r / frames, tap = at / x.cols, i = at - tap * x.cols;
-    int64_t row = (r - group * frames) * a.stride - a.before + tap;
-    const bool inside = row >= 0 && row < time;
-    if (!inside) row = row < 0 ? -row : 2 * (time - 1) - row;
-    y.row(r)[at] = inside || a.edge == Edge::mirror ? static_cast<float>(x.row(group * time + row)[i]) : 0;
+    const int64_t row = edge_row(a.edge, (r - group * frames) * a.stride - a.before + tap, time);
+    y.row(r)[at] = row < 0 ? 0 : static_cast<float>(x.row(group * time + row)[i]);
   });
 }
 

@@ -15,13 +15,8 @@ void run(const Args& args, int64_t, std::byte*) {
   for (int64_t r = 0; r < y.shape[0]; ++r)
     for (int64_t k = 0; k < a.kernel; ++k)
       for (int64_t i = 0; i < n; ++i) {
-        int64_t row = r % frames * a.stride - a.before + k;
-        bool inside = row >= 0 && row < time;
-        if (a.edge == Edge::mirror && !inside) {
-          row = row < 0 ? -row : 2 * (time - 1) - row;
-          inside = true;
-        }
-        y.row<float>(r)[k * n + i] = inside ? x.row<float>(r / frames * time + row)[i] : 0;
+        const int64_t row = edge_row(a.edge, r % frames * a.stride - a.before + k, time);
+        y.row<float>(r)[k * n + i] = row < 0 ? 0 : x.row<float>(r / frames * time + row)[i];
       }
 }
 

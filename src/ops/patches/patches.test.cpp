@@ -24,6 +24,14 @@ TEST(Patches, MirrorWithoutRepeatingTheEdge) {
       {3, 2, 1, 2, 2, 3, 4, 3});
 }
 
+TEST(Patches, RepeatTheEdge) {
+  expect_exactly(
+      [](CaseBuilder& b) {
+        return patches(b.numbers("x", {1, 2, 1}, {1, 2}), {3, 1, 2, 1, Edge::repeat});
+      },
+      {1, 1, 1, 1, 1, 2, 1, 2, 2});
+}
+
 TEST(Patches, SkipByTheStrideAndKeepRowsWhole) {
   expect_exactly(
       [](CaseBuilder& b) {

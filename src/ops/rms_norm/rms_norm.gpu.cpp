@@ -23,12 +23,54 @@ struct RmsNorm {
   gpu::Ptr<const float> w;
   Rows<float> y;
   float epsilon;
-  bool aligned;  // rows of x begin at multiples of 16 bytes
+  bool aligned;  // w, and rows of x and y, begin at multiples of 16 bytes
+  bool fixed;    // w is a weight, there before any kernel
 };
 
+constexpr int long_threads = 1024;
+
+// A lane's columns of a unit, scaled and weighed.
+GPU_FN void store_normed(const RmsNorm& n, gpu::Ptr<float> to, int column, const Four& x, float scale, const Four& w) {
+  const int cols = static_cast<int>(n.x.cols);
+  Four y;
+  GPU_UNROLL
+  for (int j = 0; j < 4; ++j) y.x[j] = x.x[j] * scale * w.x[j];
+  if (n.aligned && column + 4 <= cols)
+    return gpu::store16(
+        to + column, gpu::U4{gpu::to_bits(y.x[0]), gpu::to_bits(y.x[1]), gpu::to_bits(y.x[2]), gpu::to_bits(y.x[3])});
+  GPU_UNROLL
+  for (int j = 0; j < 4; ++j)
+    if (column + j < cols) to[column + j] = y.x[j];
+}
+
+// A row of no more units than warps, so that all of it is in registers. Bound by the latency of one read, and of the
+// sum over the warps; the weights come while the kernel before ends.
 template <int Threads>
+GPU_KERNEL void held_rms_norm(RmsNorm n) {
+  constexpr int warps = Threads / gpu::lane_width;
+  GPU_SHARED(float, sums, warps);
+  const int cols = static_cast<int>(n.x.cols), units = (cols + norm_unit - 1) / norm_unit, unit = gpu::warp();
+  Four x[norm_fours], w[norm_fours];
+  if (!n.fixed) gpu::wait_for_inputs();
+  GPU_UNROLL
+  for (int i = 0; i < norm_fours; ++i) w[i] = load_four(n.w, norm_column(unit, i), cols, n.aligned);
+  if (n.fixed) gpu::wait_for_inputs();
+  const auto from = n.x.row(gpu::block());
+  const auto to = n.y.row(gpu::block());
+  GPU_UNROLL
+  for (int i = 0; i < norm_fours; ++i) x[i] = load_four(from, norm_column(unit, i), cols, n.aligned);
+  const float sum = unit_squares(x);
+  if (gpu::lane() == 0) sums[unit] = sum;
+  gpu::sync();
+  float total = 0;
+  for (int u = 0; u < units; ++u) total += sums[u];
+  const float scale = norm_scale(total, cols, n.epsilon);
+  GPU_UNROLL
+  for (int i = 0; i < norm_fours; ++i) store_normed(n, to, norm_column(unit, i), x[i], scale, w[i]);
+}
+
 GPU_KERNEL void rms_norm(RmsNorm n) {
-  constexpr int warps = Threads / gpu::lane_width, at_once = 1024;
+  constexpr int warps = long_threads / gpu::lane_width, at_once = 1024;
   GPU_SHARED(float, sums, at_once);
   const auto from = n.x.row(gpu::block());
   const auto to = n.y.row(gpu::block());
@@ -48,20 +90,31 @@ GPU_KERNEL void rms_norm(RmsNorm n) {
     gpu::sync();
   }
   const float scale = norm_scale(total, cols, n.epsilon);
-  for (int i = gpu::thread(); i < cols; i += Threads) to[i] = from[i] * scale * n.w[i];
+  for (int i = gpu::thread(); i < cols; i += long_threads) to[i] = from[i] * scale * n.w[i];
 }
 
 void launch(const Args& args, Accelerator& device, std::byte*) {
   const View &x = args.in[0], &y = args.out[0];
   const gpu::Grid grid = {y.rows()};
-  const RmsNorm n = {rows_of<const float>(x), pointer<const float>(args.in[1]), rows_of<float>(y),
-                     args.attr<RmsNormAttr>().epsilon, has_aligned_rows(x)};
+  const bool aligned =
+      has_aligned_rows(x) && has_aligned_rows(y) && reinterpret_cast<uintptr_t>(args.in[1].data) % 16 == 0;
+  const bool fixed = args.node->inputs.size() > 1 && args.node->inputs[1].node->op == op_weight;
+  const RmsNorm n = {rows_of<const float>(x),
+                     pointer<const float>(args.in[1]),
+                     rows_of<float>(y),
+                     args.attr<RmsNormAttr>().epsilon,
+                     aligned,
+                     fixed};
+  const int64_t units = ceil_div(y.last(), norm_unit);
+  const auto held = [](int threads) { return threads / gpu::lane_width; };
   if (y.last() <= short_norm)
     gpu::launch<short_rms_norm, short_norm_threads>(device, grid, 0, n.x, n.w, n.y, n.epsilon);
-  else if (y.last() <= 2048)
-    gpu::launch<rms_norm<256>, 256>(device, grid, 0, n);
+  else if (units <= held(256))
+    gpu::launch_early<held_rms_norm<256>, 256>(device, grid, 0, n);
+  else if (units <= held(long_threads))
+    gpu::launch_early<held_rms_norm<long_threads>, long_threads>(device, grid, 0, n);
   else
-    gpu::launch<rms_norm<1024>, 1024>(device, grid, 0, n);
+    gpu::launch<rms_norm, long_threads>(device, grid, 0, n);
 }
 
 }  // namespace

@@ -22,10 +22,12 @@ namespace {
 constexpr int threads_of(int64_t dim) { return dim <= short_norm ? short_norm_threads : dim <= 1024 ? 256 : 1024; }
 constexpr int block_threads(int row_threads) { return std::max(row_threads, 256); }
 
-// Rows that a block takes of k; a power of two, and a multiple of those that its threads take at once.
+// Rows that a block takes of k; a power of two, and a multiple of those that its threads take at once. Steps of up to
+// so many tokens are of many sequences, or are done sooner by more blocks.
+constexpr int64_t apart_tokens = 128;
 int64_t rows_together(int64_t dim, int64_t tokens) {
   const int row_threads = threads_of(dim), least = block_threads(row_threads) / row_threads;
-  return tokens < 8 || row_threads == 1024 ? least : row_threads == 64 ? 16 : 4;
+  return tokens < apart_tokens || row_threads == 1024 ? least : row_threads == 64 ? 16 : 4;
 }
 
 struct Row {

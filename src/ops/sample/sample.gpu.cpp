@@ -16,8 +16,8 @@ struct Inputs {
 };
 
 // The vocabulary is cut into chunks, a block each, before one block a row takes what they found.
-constexpr int64_t chunk_tokens = 4096;
-constexpr int chunk_threads = 256;
+constexpr int64_t chunk_tokens = 2048;
+constexpr int chunk_threads = 256, each_tokens = chunk_tokens / chunk_threads;  // of a thread
 
 // What is known of a chunk, in words.
 struct ChunkWords {
@@ -105,10 +105,15 @@ GPU_KERNEL void scan_chunks(Inputs in, Scratch scratch) {
   const auto numbers = in.numbers.row(row), bias = in.bias.row(row);
   Scan raw, adjusted;
   const float temperature = numbers[SampleNumbers::first_temperature];
-  for (int64_t token = first + gpu::thread(); token < end; token += gpu::threads()) {
-    const float x = logits[token];
-    work.values[token] = x / temperature;
-    raw.see(x, token);
+  float x[each_tokens];  // all asked for before the first is waited for
+  const auto token_of = [=](int i) { return first + gpu::thread() + i * chunk_threads; };
+  GPU_UNROLL
+  for (int i = 0; i < each_tokens; ++i) x[i] = token_of(i) < end ? logits[token_of(i)] : -INFINITY;
+  GPU_UNROLL
+  for (int i = 0; i < each_tokens; ++i) {
+    if (token_of(i) >= end) break;
+    work.values[token_of(i)] = x[i] / temperature;
+    raw.see(x[i], token_of(i));
   }
   gpu::sync();
   for (int64_t s = gpu::thread(); s < in.bias.cols; s += gpu::threads()) {
@@ -121,8 +126,9 @@ GPU_KERNEL void scan_chunks(Inputs in, Scratch scratch) {
     work.values[token] = adjusted / temperature;
   }
   gpu::sync();
-  for (int64_t token = first + gpu::thread(); token < end; token += gpu::threads())
-    adjusted.see(work.values[token], token);
+  GPU_UNROLL
+  for (int i = 0; i < each_tokens; ++i)
+    if (token_of(i) < end) adjusted.see(work.values[token_of(i)], token_of(i));
   raw = over_block(board, raw), adjusted = over_block(board, adjusted);
   if (gpu::thread() > 0) return;
   const auto words = work.chunks + gpu::block_y() * ChunkWords::count;
@@ -160,13 +166,21 @@ GPU_KERNEL void share_chunks(Inputs in, Scratch scratch) {
   for (int i = gpu::thread(); i < bin_count; i += gpu::threads()) bins[i] = 0;
   gpu::sync();
   uint64_t raw_mass = 0, mass = 0;
-  for (int64_t token = first + gpu::thread(); usable && token < end; token += gpu::threads()) {
-    const float value = work.values[token];
-    raw_mass += share_of(weight_of(logits[token], raw_top));
+  float x[each_tokens], values[each_tokens];
+  const auto token_of = [=](int i) { return first + gpu::thread() + i * chunk_threads; };
+  GPU_UNROLL
+  for (int i = 0; i < each_tokens; ++i) {
+    const bool there = token_of(i) < end;
+    x[i] = there ? logits[token_of(i)] : -INFINITY, values[i] = there ? work.values[token_of(i)] : -INFINITY;
+  }
+  GPU_UNROLL
+  for (int i = 0; i < each_tokens; ++i) {
+    if (!usable || token_of(i) >= end) break;
+    raw_mass += share_of(weight_of(x[i], raw_top));
     if (cut == Cut::none) continue;
-    const uint64_t share = share_of(weight_of(value, top)), m = cut == Cut::tokens ? 1 : share;
+    const uint64_t share = share_of(weight_of(values[i], top)), m = cut == Cut::tokens ? 1 : share;
     mass += share;
-    if (m > 0) gpu::atomic_add(bins + bin_of(value, top), m);
+    if (m > 0) gpu::atomic_add(bins + bin_of(values[i], top), m);
   }
   raw_mass = block_total(board, raw_mass), mass = block_total(board, mass);
   if (cut != Cut::none)

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/clamp/clamp.hpp"
+#include "ops/work.hpp"
+
+namespace consonant {
+
+namespace {
+
+constexpr int64_t chunk_elements = 16384;
+
+Work work(const Args& args) { return {RowChunks(args.out[0], chunk_elements).count(), 0}; }
+
+void run(const Args& args, int64_t chunk, std::byte*) {
+  const View &x = args.in[0], &y = args.out[0];
+  const auto a = args.attr<ClampAttr>();
+  const RowChunks chunks(y, chunk_elements);
+  for (int64_t r = chunks.first(chunk); r < chunks.last(chunk); ++r) {
+    const float* from = x.row<float>(r);
+    float* to = y.row<float>(r);
+    for (int64_t i = 0; i < y.last(); ++i) to[i] = from[i] < a.least ? a.least : from[i] > a.most ? a.most : from[i];
+  }
+}
+
+}  // namespace
+
+extern const Kernel clamp_cpu = {DeviceKind::cpu, Op::clamp, wants_float_rows, work, run};
+
+}  // namespace consonant
