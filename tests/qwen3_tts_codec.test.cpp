@@ -76,7 +76,8 @@ TEST_P(CodecDecoding, AgreesWithTheReferenceAtEveryStage) {
   stage("dec.block_0_first_10_frames", 32, 32, {"dec/blk.0/res.2/add"});
   const std::vector<float> want = golden().floats("dec.wav");
   ASSERT_EQ(wav.size(), frames * 1920);
-  std::printf("DBG wav %.3g rms %.3g\n", distance_of(first(want, wav.size()), wav, wav.size()).max_abs, distance_of(first(want, wav.size()), wav, wav.size()).rms);
+  std::printf("DBG wav %.3g rms %.3g\n", distance_of(first(want, wav.size()), wav, wav.size()).max_abs,
+              distance_of(first(want, wav.size()), wav, wav.size()).rms);
   EXPECT_LE(distance_of(first(want, wav.size()), wav, wav.size()).max_abs, 1e-4);
 }
 
@@ -169,9 +170,10 @@ TEST_P(CodecEncoding, AgreesWithTheReferenceAtEveryStage) {
     const std::vector<TapRows> taps = codec.runner.take_taps();
     expect_stage(transposed(golden().floats("enc.seanet"), 64, 52),
                  tap_of(taps, {"enc/seanet/conv(codec.enc.seanet.final_w)"}).rows, 64, "enc.seanet");
-    expect_stage(golden().floats("enc.transformer"), tap_of(taps, {"enc/xfmr/blk.2/add.2"}).rows, 64, "enc.transformer");
-    expect_stage(transposed(golden().floats("enc.downsample"), 64, 26), tap_of(taps, {"enc/conv(codec.enc.ds_w)"}).rows, 64,
-                 "enc.downsample");
+    expect_stage(golden().floats("enc.transformer"), tap_of(taps, {"enc/xfmr/blk.2/add.2"}).rows, 64,
+                 "enc.transformer");
+    expect_stage(transposed(golden().floats("enc.downsample"), 64, 26), tap_of(taps, {"enc/conv(codec.enc.ds_w)"}).rows,
+                 64, "enc.downsample");
   }
   EXPECT_EQ(codec.runner.encode(first(wav, 8 * 1920)), golden().ids("enc.codes_8_frames"));
 }

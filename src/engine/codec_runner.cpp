@@ -18,7 +18,8 @@ int64_t next_step(int64_t left, int64_t most) {
   return std::min(most, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(left))));
 }
 
-PlanOptions plan_options(const RunnerOptions& options, const WeightStore& weights, const std::vector<std::string>& taps) {
+PlanOptions plan_options(const RunnerOptions& options, const WeightStore& weights,
+                         const std::vector<std::string>& taps) {
   PlanOptions plan;
   plan.device = options.device;
   plan.small_activations = options.small_activations;
@@ -192,8 +193,8 @@ std::vector<int32_t> CodecEncoderRunner::encode(std::span<const float> samples) 
   try {
     while (!samples.empty()) {
       const auto whole = static_cast<int64_t>(samples.size()) / model_.samples_per_frame;
-      const auto count = whole > 0 ? static_cast<size_t>(next_step(whole, most_frames) * model_.samples_per_frame)
-                                   : samples.size();
+      const auto count =
+          whole > 0 ? static_cast<size_t>(next_step(whole, most_frames) * model_.samples_per_frame) : samples.size();
       step(stream, samples.first(count), codes);
       samples = samples.subspan(count);
     }
