@@ -9,7 +9,8 @@
 
 namespace consonant {
 
-// Sound as the models take it: mono, 16,000 samples a second, in -1 ... 1, read once from front to back. Any rate,
+// Sound as the models take it: mono, 16,000 samples a second unless a reader was told otherwise, in -1 ... 1, read once
+// from front to back. Any rate,
 // channel count and sample type is converted while it is read, so that an hour costs no more memory than a second.
 class AudioSource {
  public:

@@ -27,15 +27,15 @@ int64_t samples_of(double seconds, int64_t rate) {
 class ConvertedAudio : public AudioSource {
  public:
   ConvertedAudio(std::unique_ptr<FrameSource> frames, std::string name, const ReadSettings& settings)
-      : frames_(std::move(frames)), name_(std::move(name)), resampler_(frames_->rate(), rate) {
+      : frames_(std::move(frames)), name_(std::move(name)), resampler_(frames_->rate(), settings.rate) {
     check_times(settings);
-    if (settings.duration >= 0) left_ = samples_of(settings.duration, rate);
+    if (settings.duration >= 0) left_ = samples_of(settings.duration, settings.rate);
     in_.resize(static_cast<size_t>(chunk_frames * frames_->channels()));
     mono_.resize(chunk_frames);
     if (settings.offset > 0) pass_over(settings.offset);
     if (frames_->frames() >= 0) {
       const int64_t rest = std::max<int64_t>(frames_->frames() - position_, 0);
-      length_ = std::min(left_, Resampler::samples_out(rest, frames_->rate(), rate));
+      length_ = std::min(left_, Resampler::samples_out(rest, frames_->rate(), settings.rate));
     }
   }
 

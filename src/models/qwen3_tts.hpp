@@ -50,6 +50,9 @@ class Qwen3Tts {
   using DrawCode = std::function<Tensor(int64_t group, Tensor logits)>;
   std::vector<Tensor> predict(Tensor hidden, Tensor first, FrameInputs& s, const DrawCode& draw) const;
 
+  // Whether it was trained to do what an instruction says: the small ones, whose decoders have one width, weren't.
+  bool follows_instructions() const { return bool{narrow_}; }
+
   int64_t width = 0, layers = 0, context = 0;
   std::vector<KvShape> kv, frame_kv;  // a layer each
 

@@ -101,7 +101,7 @@ class Cutter {
     while (word > 0 && !is_blank(text_[word - 1]) && !closes(text_[word - 1]) && !is_any(text_[word - 1], U"([\"“‘«"))
       --word;
     const Text before = Text(text_).substr(word, i - word);
-    const bool initial = before.size() == 1 && is_letter(before[0]) && next < text_.size();
+    const bool initial = before.size() == 1 && is_letter(before[0]) && !is_small(before[0]) && next < text_.size();
     return initial || (is_abbreviation(before) && next < text_.size()) ? i : end;
   }
 
