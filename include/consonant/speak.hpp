@@ -22,6 +22,18 @@ struct VoiceSample {
 // Reads a sound file of any kind, averaged to one channel and resampled to `rate`; `warnings` get what was repaired.
 std::vector<float> read_voice(const std::string& path, int64_t rate, std::vector<std::string>* warnings = nullptr);
 
+// A sound file of one channel being written under a temporary name: `commit` gives it its own, and without it nothing is
+// left behind. Exit code 1 if a sample isn't finite or the disk is full.
+class SpeechFile {
+ public:
+  virtual ~SpeechFile() = default;
+  virtual void write(std::span<const float> samples) = 0;
+  virtual void commit() = 0;
+};
+enum class SpeechFileKind { wav, flac };  // both of 16 bits
+std::unique_ptr<SpeechFile> create_speech_file(const std::string& path, SpeechFileKind kind, int64_t rate,
+                                               const std::string& comment = {});
+
 // How codes are drawn. What isn't set is as the model's makers have it, or as they trained it: 0.9, 50, 1 and 1.05.
 // All but the penalty reach the talker and the code predictor alike; the penalty is the talker's.
 struct CodeSampling {

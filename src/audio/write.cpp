@@ -55,7 +55,8 @@ struct SoundWriter::File {
   std::vector<short> numbers;
 };
 
-SoundWriter::SoundWriter(const std::filesystem::path& path, SoundKind kind, int64_t rate, int64_t channels)
+SoundWriter::SoundWriter(const std::filesystem::path& path, SoundKind kind, int64_t rate, int64_t channels,
+                         const std::string& comment)
     : file_(std::make_unique<File>(path, kind)) {
   check_layout(file_->name, rate, channels);
   SF_INFO info{};
@@ -67,6 +68,7 @@ SoundWriter::SoundWriter(const std::filesystem::path& path, SoundKind kind, int6
   if (file_->sound == nullptr) throw_error(Exit::failed, "{}: can't be written: {}", file_->name, sf_strerror(nullptr));
   // It would hold the time of day, so that no two files were the same.
   sf_command(file_->sound, SFC_SET_ADD_PEAK_CHUNK, nullptr, SF_FALSE);
+  if (!comment.empty()) sf_set_string(file_->sound, SF_STR_COMMENT, comment.c_str());
 }
 
 SoundWriter::~SoundWriter() = default;

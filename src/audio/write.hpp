@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace consonant {
 
@@ -13,7 +14,9 @@ enum class SoundKind { wav_s16, wav_f32, flac };  // FLAC: 16 bits
 // A sound file being written under a temporary name: `commit` gives it its own, without it nothing is left behind.
 class SoundWriter {
  public:
-  SoundWriter(const std::filesystem::path& path, SoundKind kind, int64_t rate, int64_t channels = 1);
+  // `comment`, unless it is empty, becomes the file's own.
+  SoundWriter(const std::filesystem::path& path, SoundKind kind, int64_t rate, int64_t channels = 1,
+              const std::string& comment = {});
   SoundWriter(const SoundWriter&) = delete;
   SoundWriter& operator=(const SoundWriter&) = delete;
   ~SoundWriter();

@@ -20,6 +20,7 @@ Action add_bench(CLI::App& app);
 Action add_inspect(CLI::App& app);
 Action add_convert(CLI::App& app);
 Action add_transcribe(CLI::App& app);
+Action add_speak(CLI::App& app);
 Action add_pull(CLI::App& app);
 
 // A command without its logging options, its help ending in `example`.

@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "cli/output.hpp"
 #include "consonant/engine.hpp"
+#include "consonant/speak.hpp"
 #include "consonant/transcribe.hpp"
 #include "consonant/verify.hpp"
 #include "engine/placement.hpp"
@@ -44,6 +45,14 @@ struct Speech {
       };
 };
 
+// Text to sound.
+struct Synthesis {
+  std::function<std::shared_ptr<Synthesizer>(const std::string&, const std::string&, const EngineOptions&)> load =
+      Synthesizer::load;
+  std::function<std::vector<float>(const std::string&, int64_t, std::vector<std::string>*)> read_voice =
+      consonant::read_voice;
+};
+
 // What the commands touch: the program gives them the real things, tests give them others.
 struct World {
   Output out;
@@ -64,6 +73,7 @@ struct World {
   std::function<Comparison(const std::string&, const std::string&)> compare = consonant::compare;
   std::function<OpsReport(const OpsOptions&)> verify_ops = consonant::verify_ops;
   Speech speech;
+  Synthesis synthesis;
 };
 
 }  // namespace consonant

@@ -3,6 +3,8 @@
 
 #include "audio/microphone.hpp"
 #include "audio/read.hpp"
+#include "audio/write.hpp"
+#include "consonant/speak.hpp"
 #include "consonant/transcribe.hpp"
 
 namespace consonant {
@@ -30,6 +32,17 @@ class MicrophoneInput : public Adapter<Microphone, MicrophoneSource> {
   void stop() noexcept override { source_->stop(); }
 };
 
+class WrittenSpeech final : public SpeechFile {
+ public:
+  WrittenSpeech(const std::string& path, SpeechFileKind kind, int64_t rate, const std::string& comment)
+      : writer_(path, kind == SpeechFileKind::wav ? SoundKind::wav_s16 : SoundKind::flac, rate, 1, comment) {}
+  void write(std::span<const float> samples) override { writer_.write(samples); }
+  void commit() override { writer_.commit(); }
+
+ private:
+  SoundWriter writer_;
+};
+
 std::unique_ptr<AudioInput> input_of(std::unique_ptr<AudioSource> source) {
   return std::make_unique<Adapter<AudioInput, AudioSource>>(std::move(source));
 }
@@ -53,6 +66,11 @@ std::unique_ptr<AudioInput> open_audio_stream(int descriptor, const std::string&
 
 std::unique_ptr<AudioInput> audio_of(std::vector<float> samples, std::string name) {
   return input_of(audio_of_samples(std::move(samples), std::move(name)));
+}
+
+std::unique_ptr<SpeechFile> create_speech_file(const std::string& path, SpeechFileKind kind, int64_t rate,
+                                               const std::string& comment) {
+  return std::make_unique<WrittenSpeech>(path, kind, rate, comment);
 }
 
 std::unique_ptr<Microphone> open_microphone() { return std::make_unique<MicrophoneInput>(open_default_microphone()); }

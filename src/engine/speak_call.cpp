@@ -218,7 +218,8 @@ SpeakResult SpeakCall::run(const SpeechRequest& request, std::span<const float> 
     if (s.stop_reason != StopReason::end_token && result_.stop_reason == StopReason::end_token)
       result_.stop_reason = s.stop_reason;
   if (cancelled_->load() || !joints_.wanted()) result_.stop_reason = StopReason::cancelled;
-  warn_of_early_ends();
+  const bool cut = result_.stop_reason == StopReason::cancelled || result_.stop_reason == StopReason::deadline;
+  if (!cut) warn_of_early_ends();
   result_.samples = joints_.samples();
   result_.timings.wall_s = seconds_since(start_);
   return std::move(result_);
