@@ -178,7 +178,6 @@ std::string LanguageEngine::render_chat(std::string_view variables, std::string_
 }
 
 std::unique_ptr<Session> LanguageEngine::session() {
-  if (!tokenizer_) bad_input("{}: the model has no tokenizer, which ends of text need", file_.meta->source);
   return std::make_unique<LanguageSession>(shared_from_this());
 }
 
