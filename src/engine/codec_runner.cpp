@@ -18,7 +18,8 @@ int64_t next_step(int64_t left, int64_t most) {
   return std::min(most, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(left))));
 }
 
-PlanOptions plan_options(const RunnerOptions& options, const WeightStore& weights, const std::vector<std::string>& taps) {
+PlanOptions plan_options(const RunnerOptions& options, const WeightStore& weights,
+                         const std::vector<std::string>& taps) {
   PlanOptions plan;
   plan.device = options.device;
   plan.small_activations = options.small_activations;
@@ -56,12 +57,11 @@ void CodecDecoderRunner::close(int stream) { states_.close(stream); }
 void CodecDecoderRunner::watch(const std::vector<std::string>& globs) {
   watched_ = globs;
   programs_.clear();
+  arena_ = nullptr;
   taps_.take();
 }
 
-Program& CodecDecoderRunner::program(int64_t frames) {
-  std::unique_ptr<Program>& program = programs_[frames];
-  if (program) return *program;
+Plan CodecDecoderRunner::plan(int64_t frames) {
   PlanOptions plan = plan_options(options_, weights_, watched_);
   plan.states = [this](const StateAttr& state) { return states_.view(state); };
   StreamInputs s = states_.inputs(frames);
@@ -69,7 +69,15 @@ Program& CodecDecoderRunner::program(int64_t frames) {
   for (int64_t i = 0; i < model_.codebooks; ++i) codes.push_back(input(code_name(i), DType::i32, {frames}));
   std::vector<Tensor> outputs = {model_.samples(codes, s)};
   StreamStates::add_outputs(s, outputs);
-  program = std::make_unique<Program>(make_plan(outputs, plan));
+  return make_plan(outputs, plan);
+}
+
+// What an accelerator can't run it refuses with the largest step's plan, before anything is decoded.
+Program& CodecDecoderRunner::program(int64_t frames) {
+  Accelerator* const accelerator = options_.device.accelerator.get();
+  if (accelerator && !arena_) arena_ = std::make_shared<Buffer>(plan(most_frames).arena_bytes, accelerator);
+  std::unique_ptr<Program>& program = programs_[frames];
+  if (!program) program = std::make_unique<Program>(plan(frames), arena_);
   return *program;
 }
 
@@ -192,8 +200,8 @@ std::vector<int32_t> CodecEncoderRunner::encode(std::span<const float> samples) 
   try {
     while (!samples.empty()) {
       const auto whole = static_cast<int64_t>(samples.size()) / model_.samples_per_frame;
-      const auto count = whole > 0 ? static_cast<size_t>(next_step(whole, most_frames) * model_.samples_per_frame)
-                                   : samples.size();
+      const auto count =
+          whole > 0 ? static_cast<size_t>(next_step(whole, most_frames) * model_.samples_per_frame) : samples.size();
       step(stream, samples.first(count), codes);
       samples = samples.subspan(count);
     }

@@ -29,8 +29,8 @@ StreamInputs StreamStates::inputs(int64_t positions) const {
   s.mask.pages = input("own_pages", DType::i32, {1, cache_.pages_per_sequence()});
   s.kv = cache_.layout().states();
   for (size_t i = 0; i < kept_.size(); ++i)
-    s.kept.push_back(state({StateKind::conv, static_cast<int>(i)}, DType::f32,
-                           {cache_.sequences(), kept_[i].rows, kept_[i].n}));
+    s.kept.push_back(
+        state({StateKind::conv, static_cast<int>(i)}, DType::f32, {cache_.sequences(), kept_[i].rows, kept_[i].n}));
   return s;
 }
 

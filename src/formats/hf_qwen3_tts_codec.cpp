@@ -21,7 +21,8 @@ class FolderTensors {
  public:
   explicit FolderTensors(const Shards& shards, std::string folder) : folder_(std::move(folder)) {
     for (const ShardTensor& t : shards.tensors)
-      if (!tensors_.emplace(t.entry->name, t).second) bad_input("{}: tensor \"{}\" stands there twice", folder_, t.entry->name);
+      if (!tensors_.emplace(t.entry->name, t).second)
+        bad_input("{}: tensor \"{}\" stands there twice", folder_, t.entry->name);
   }
 
   ShardTensor take(const std::string& name, size_t most_dimensions) {
@@ -30,8 +31,8 @@ class FolderTensors {
     const ShardTensor found = at->second;
     const SafetensorsEntry& e = *found.entry;
     if (!is_float(e.type) || e.sizes.empty() || e.sizes.size() > most_dimensions || element_count(e.sizes) == 0)
-      bad_input("{}: tensor \"{}\" is {} {}, not numbers of up to {} dimensions", folder_, name, consonant::name(e.type),
-                to_string(e.sizes), most_dimensions);
+      bad_input("{}: tensor \"{}\" is {} {}, not numbers of up to {} dimensions", folder_, name,
+                consonant::name(e.type), to_string(e.sizes), most_dimensions);
     tensors_.erase(at);
     return found;
   }
@@ -42,8 +43,7 @@ class FolderTensors {
 
   void check_rest() const {
     for (const auto& [name, tensor] : tensors_)
-      if (!is_spare_codec_tensor(name))
-        bad_input("{}: tensor \"{}\": isn't one of Qwen3-TTS's codec", folder_, name);
+      if (!is_spare_codec_tensor(name)) bad_input("{}: tensor \"{}\": isn't one of Qwen3-TTS's codec", folder_, name);
   }
 
  private:

@@ -221,7 +221,8 @@ Tensor CodecDecoder::samples(const std::vector<Tensor>& codes, StreamInputs& s) 
 
 bool CodecEncoder::is_in(const ModelFile& file) { return file.find("codec.enc.seanet.init_w"); }
 
-// Mimi's numbers are conventions: no file has its heads, its rotation or its epsilon, and strides are halves of kernels.
+// Mimi's numbers are conventions: no file has its heads, its rotation or its epsilon, and strides are halves of
+// kernels.
 CodecEncoder::CodecEncoder(const ModelFile& file, const Weights& weights) {
   const Meta& meta = *file.meta;
   rate = size(meta, "input_sample_rate", 1 << 20);
@@ -250,7 +251,8 @@ CodecEncoder::CodecEncoder(const ModelFile& file, const Weights& weights) {
   width_ = sizes_of(file, "codec.enc.seanet.final_w", 3)[0];
   if (heads_ < 1 || width_ % (2 * heads_) != 0)
     bad_input("{}: {} heads of an encoder that is {} wide", meta.source, heads_, width_);
-  rotary_ = {.dims = width_ / heads_, .base = positive_number(meta, keys + "enc.rope_theta", 10000), .neighbours = false};
+  rotary_ = {
+      .dims = width_ / heads_, .base = positive_number(meta, keys + "enc.rope_theta", 10000), .neighbours = false};
   final_ = CausalConv::load(seanet, "final_", "b", {width_, n, 3}, kept);
   for (int64_t i = 0; file.find(fmt::format("codec.enc.xfmr.blk.{}.fc1_w", i)); ++i) {
     const Weights l = w.under("xfmr.").layer(i);
@@ -284,8 +286,8 @@ CodecEncoder::Quantizer CodecEncoder::load_quantizer(const ModelFile& file, cons
       }
       return halves;
     };
-    q.codebooks.push_back({w.named(name, {entries, dim}),
-                           w.derived(name, {entries, dim}, name + ".half_squares", {entries}, squares)});
+    q.codebooks.push_back(
+        {w.named(name, {entries, dim}), w.derived(name, {entries, dim}, name + ".half_squares", {entries}, squares)});
   }
   return q;
 }

@@ -21,8 +21,8 @@ class CodecDecoder {
  public:
   CodecDecoder(const ModelFile& file, const Weights& weights);
 
-  // codes [frame] i32, one value a codebook -> samples [frame * samples_per_frame, 1] from -1 to 1. A position of `s` is
-  // a frame; codes lie in 0 ... codebook_size - 1.
+  // codes [frame] i32, one value a codebook -> samples [frame * samples_per_frame, 1] from -1 to 1. A position of `s`
+  // is a frame; codes lie in 0 ... codebook_size - 1.
   Tensor samples(const std::vector<Tensor>& codes, StreamInputs& s) const;
 
   int64_t rate = 0, samples_per_frame = 0, codebooks = 0, codebook_size = 0;

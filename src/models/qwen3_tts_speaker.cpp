@@ -82,7 +82,8 @@ Tensor SpeakerEncoder::features(Tensor samples) const {
 Tensor SpeakerEncoder::res2net(const Block& w, Tensor x) const {
   const auto groups = static_cast<int64_t>(w.inner.size()) + 1;
   std::vector<Tensor> parts = split(x, std::vector<int64_t>(static_cast<size_t>(groups), x.shape()[1] / groups));
-  for (size_t i = 1; i < parts.size(); ++i) parts[i] = relu(w.inner[i - 1](i == 1 ? parts[i] : parts[i] + parts[i - 1]));
+  for (size_t i = 1; i < parts.size(); ++i)
+    parts[i] = relu(w.inner[i - 1](i == 1 ? parts[i] : parts[i] + parts[i - 1]));
   return beside(parts);
 }
 

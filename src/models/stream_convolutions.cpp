@@ -43,7 +43,8 @@ HostTensor taps_first(const HostTensor& from) {
 CausalConv CausalConv::load(const Weights& w, const std::string& name, std::string_view b, const Form& f,
                             std::vector<KeptRows>& kept) {
   CausalConv c;
-  c.w = w.changed(name + "w", {f.outputs, f.inputs, f.kernel}, {f.outputs, checked_mul(f.kernel, f.inputs)}, taps_first);
+  c.w =
+      w.changed(name + "w", {f.outputs, f.inputs, f.kernel}, {f.outputs, checked_mul(f.kernel, f.inputs)}, taps_first);
   if (!b.empty()) c.b = w.named(name + std::string(b), {f.outputs});
   c.kernel = f.kernel, c.stride = f.stride, c.dilation = f.dilation, c.edge = f.edge;
   c.state = keep(kept, f.dilation * (f.kernel - 1) + 1 - f.stride, f.inputs);

@@ -18,10 +18,10 @@ struct KeptRows {
 
 // The numbers of a stream's step as values of a graph. All sizes are fixed.
 struct StreamInputs {
-  Tensor slot;                // [1] i32, the stream's among the states
-  Mask mask;                  // pos [position], counted from the stream's beginning; its own pages
-  std::vector<KvState> kv;    // an attention layer each
-  std::vector<Tensor> kept;   // [slot, rows, n], a convolution each
+  Tensor slot;               // [1] i32, the stream's among the states
+  Mask mask;                 // pos [position], counted from the stream's beginning; its own pages
+  std::vector<KvState> kv;   // an attention layer each
+  std::vector<Tensor> kept;  // [slot, rows, n], a convolution each
 };
 
 // Taps of [outputs, inputs, taps] beside each other: [outputs, taps * inputs].

@@ -135,11 +135,11 @@ Tensor Weights::derived(std::string_view name, const Sizes& sizes, std::string_v
   std::string made = prefix_ + std::string(as);
   if (const auto known = shared_->leaves.find(made); known != shared_->leaves.end()) return known->second;
   const int64_t bytes = checked_mul(element_count(to), int64_t{sizeof(float)});
-  shared_->made.push_back({std::move(made), DType::f32, to, bytes, [load = stored.load, to, derive = std::move(derive)] {
-                             const auto numbers =
-                                 std::make_shared<const std::vector<float>>(derive(load().to_floats()));
-                             return HostTensor{DType::f32, to, std::as_bytes(std::span(*numbers)), numbers};
-                           }});
+  shared_->made.push_back(
+      {std::move(made), DType::f32, to, bytes, [load = stored.load, to, derive = std::move(derive)] {
+         const auto numbers = std::make_shared<const std::vector<float>>(derive(load().to_floats()));
+         return HostTensor{DType::f32, to, std::as_bytes(std::span(*numbers)), numbers};
+       }});
   return keep(shared_->made.back());
 }
 

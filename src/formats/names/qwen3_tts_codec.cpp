@@ -17,7 +17,8 @@ MetaInts counts(const HfConfig& config, std::string_view key) {
   MetaInts numbers;
   if (list && list->is_array())
     for (const Json& n : *list)
-      if (n.is_number_integer() && n.get<int64_t>() >= 1 && n.get<int64_t>() <= 4096) numbers.push_back(n.get<int64_t>());
+      if (n.is_number_integer() && n.get<int64_t>() >= 1 && n.get<int64_t>() <= 4096)
+        numbers.push_back(n.get<int64_t>());
   if (numbers.empty() || numbers.size() != list->size() || numbers.size() > 16)
     bad_input("{}: \"{}\" isn't a list of up to 16 numbers from 1 to 4096", config.source(), key);
   return numbers;
@@ -119,7 +120,8 @@ void add_encoder(Names& names, const HfConfig& config, int64_t quantizers) {
   names.push_back({"codec.enc.rvq.ac.in_w", acoustic + "input_proj.weight"});
   names.push_back({"codec.enc.rvq.sem.cb", semantic + "layers.0.codebook.", true});
   for (int64_t i = 0; i + 1 < quantizers; ++i)
-    names.push_back({fmt::format("codec.enc.rvq.ac.{}.cb", i), fmt::format("{}layers.{}.codebook.", acoustic, i), true});
+    names.push_back(
+        {fmt::format("codec.enc.rvq.ac.{}.cb", i), fmt::format("{}layers.{}.codebook.", acoustic, i), true});
 }
 
 }  // namespace

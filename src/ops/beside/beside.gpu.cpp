@@ -6,8 +6,7 @@ namespace consonant::GPU_BUILD {
 namespace {
 
 GPU_KERNEL void put_beside(Rows<const float> x, int64_t column, Rows<float> y) {
-  for_elements(y.rows, x.cols,
-               [&](int64_t r, int64_t i) { y.row(r)[column + i] = x.row(x.rows == 1 ? 0 : r)[i]; });
+  for_elements(y.rows, x.cols, [&](int64_t r, int64_t i) { y.row(r)[column + i] = x.row(x.rows == 1 ? 0 : r)[i]; });
 }
 
 // A launch a part.

@@ -7,7 +7,7 @@ namespace consonant {
 
 namespace {
 
-void run(const Args& args, int64_t , std::byte*) {
+void run(const Args& args, int64_t, std::byte*) {
   const View& y = args.out[0];
   for (int64_t r = 0; r < y.rows(); ++r) {
     float* to = y.row<float>(r);

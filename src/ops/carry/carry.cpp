@@ -9,8 +9,8 @@ Tensor carry(Tensor& state, Tensor x, Tensor pos, Tensor slot, Edge edge, Locati
   const Shape &s = state.shape(), &rows = x.shape();
   if (s.rank() != 3 || rows.rank() != 2 || rows.axis() != Axis::fixed || s[2] != rows[1] || rows[0] < 1 || s[1] < 1 ||
       edge == Edge::mirror)
-    shape_error("carry", "state [slot, kept, n] and x [row, n] of a fixed size, edges of zeros or repeated",
-                {state, x}, at);
+    shape_error("carry", "state [slot, kept, n] and x [row, n] of a fixed size, edges of zeros or repeated", {state, x},
+                at);
   if (state.type() != DType::f32) shape_error("carry", "a state of f32", {state}, at);
   const auto is_index = [](const Tensor& t) {
     return t.type() == DType::i32 && t.shape().rank() == 1 && t.shape()[0] > 0;

@@ -30,8 +30,7 @@ GPU_KERNEL void carry(Rows<const float> x, Slot slot, bool repeats, Rows<float> 
 }
 
 GPU_KERNEL void keep(Rows<const float> y, Slot slot) {
-  for_elements(slot.kept, slot.n,
-               [&](int64_t r, int64_t i) { slot.row(r)[i] = y.row(y.rows - slot.kept + r)[i]; });
+  for_elements(slot.kept, slot.n, [&](int64_t r, int64_t i) { slot.row(r)[i] = y.row(y.rows - slot.kept + r)[i]; });
 }
 
 void launch(const Args& args, Accelerator& device, std::byte*) {

@@ -26,8 +26,9 @@ TEST(Conv, ReadsItsTapsApart) {
 TEST(Conv, AddsBiasAndResidual) { expect_exactly(conv_of({2, 1, 2}, true), {131.5f, 242.5f, 353.5f}); }
 
 TEST(Conv, AgreesOnEveryInstructionSet) {
-  expect_on_every_instruction_set(
-      [](CaseBuilder& b) { return conv(b.values("x", {1, 1}), b.matrix("w", DType::f32, 1, 1), {}, {}); });
+  expect_on_every_instruction_set([](CaseBuilder& b) {
+    return conv(b.values("x", {1, 1}), b.matrix("w", DType::f32, 1, 1), {}, {});
+  });
 }
 
 TEST(Conv, WantsRowsForItsTaps) {

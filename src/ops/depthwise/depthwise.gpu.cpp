@@ -16,9 +16,9 @@ GPU_KERNEL void depthwise(Rows<const float> x, gpu::Ptr<const float> w, gpu::Ptr
 
 void launch(const Args& args, Accelerator& device, std::byte*) {
   const View& y = args.out[0];
-  gpu::launch<depthwise, elementwise_threads>(
-      device, elementwise_grid(y), 0, rows_of<const float>(args.in[0]), pointer<const float>(args.in[1]),
-      pointer<const float>(args.in[2]), static_cast<int>(args.in[1].shape[0] / y.last()), rows_of<float>(y));
+  gpu::launch<depthwise, elementwise_threads>(device, elementwise_grid(y), 0, rows_of<const float>(args.in[0]),
+                                              pointer<const float>(args.in[1]), pointer<const float>(args.in[2]),
+                                              static_cast<int>(args.in[1].shape[0] / y.last()), rows_of<float>(y));
 }
 
 }  // namespace

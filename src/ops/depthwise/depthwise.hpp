@@ -5,8 +5,8 @@
 
 namespace consonant {
 
-// A convolution over rows, each channel by itself: x [row, n] of a fixed size, w [kernel * n] with tap k of channel c at
-// k * n + c, b [n] -> [row - kernel + 1, n],
+// A convolution over rows, each channel by itself: x [row, n] of a fixed size, w [kernel * n] with tap k of channel c
+// at k * n + c, b [n] -> [row - kernel + 1, n],
 //
 //   y[t, c] = b[c] + sum_k w[k, c] x[t + k, c]
 //

@@ -14,8 +14,9 @@ GPU_KERNEL void log_floor(Rows<const float> x, LogFloorAttr a, Rows<float> y) {
 }
 
 void launch(const Args& args, Accelerator& device, std::byte*) {
-  gpu::launch<log_floor, elementwise_threads>(device, elementwise_grid(args.out[0]), 0, rows_of<const float>(args.in[0]),
-                                          args.attr<LogFloorAttr>(), rows_of<float>(args.out[0]));
+  gpu::launch<log_floor, elementwise_threads>(device, elementwise_grid(args.out[0]), 0,
+                                              rows_of<const float>(args.in[0]), args.attr<LogFloorAttr>(),
+                                              rows_of<float>(args.out[0]));
 }
 
 }  // namespace

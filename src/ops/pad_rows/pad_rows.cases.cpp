@@ -18,7 +18,9 @@ std::vector<OpCase> pad_rows_cases() {
     for (const int64_t rows : {5, 1030})
       for (const int64_t n : {1, 33})
         cases.push_back({fmt::format("4 + [{}, {}] + 2 {}", rows, n, edge == Edge::mirror ? "mirrored" : "repeated"),
-                         [=](CaseBuilder& b) { return pad_rows(b.values("x", {rows, n}), 4, 2, edge); }});
+                         [=](CaseBuilder& b) {
+                           return pad_rows(b.values("x", {rows, n}), 4, 2, edge);
+                         }});
   return cases;
 }
 

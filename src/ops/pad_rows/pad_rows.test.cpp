@@ -22,7 +22,9 @@ TEST(PadRows, MirrorsOrRepeatsTheEdge) {
   };
   expect_exactly(padded(Edge::mirror), {3, 2, 1, 2, 3, 2});
   expect_exactly(padded(Edge::repeat), {1, 1, 1, 2, 3, 3});
-  EXPECT_THAT(refusal_of([](CaseBuilder& b) { return pad_rows(b.values("x", {2, 1}), 2, 0, Edge::mirror); }),
+  EXPECT_THAT(refusal_of([](CaseBuilder& b) {
+                return pad_rows(b.values("x", {2, 1}), 2, 0, Edge::mirror);
+              }),
               HasSubstr("2 rows before and 0 after that it has to fill"));
 }
 

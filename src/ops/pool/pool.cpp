@@ -13,9 +13,9 @@ Tensor pool(Tensor x, Tensor scores, Location at) {
     shape_error("pool", "x [row, n] of a fixed size, one row at least, and scores of the same", {x, scores}, at);
   std::vector<Tensor> inputs = {x};
   if (scores) inputs.push_back(scores);
-  return {make_node(id(Op::pool), "pool", inputs, {dense(DType::f32, {2, s[1]})}, PoolAttr{static_cast<bool>(scores)},
-                    at),
-          0};
+  return {
+      make_node(id(Op::pool), "pool", inputs, {dense(DType::f32, {2, s[1]})}, PoolAttr{static_cast<bool>(scores)}, at),
+      0};
 }
 
 }  // namespace consonant

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block has 32 neighbouring channels and eight teams of threads, each with every eighth row; their sums are added up in
-// the teams' order. Bound by reading x, and the scores, three times.
-#include "ops/gpu_rows.hpp"
+// A block has 32 neighbouring channels and eight teams of threads, each with every eighth row; their sums are added up
+// in the teams' order. Bound by reading x, and the scores, three times.
 #include "ops/pool/pool.hpp"
+#include "ops/gpu_rows.hpp"
 
 namespace consonant::GPU_BUILD {
 
@@ -12,7 +12,7 @@ constexpr int width = 32, teams = 8;
 
 // The sum of what the teams have, for each channel.
 GPU_FN float team_sum(float x) {
-  GPU_SHARED(float, parts, width * teams);
+  GPU_SHARED(float, parts, width* teams);
   gpu::sync();  // those of an earlier call have been read
   parts[gpu::thread()] = x;
   gpu::sync();
@@ -21,7 +21,7 @@ GPU_FN float team_sum(float x) {
   return sum;
 }
 GPU_FN float team_max(float x) {
-  GPU_SHARED(float, parts, width * teams);
+  GPU_SHARED(float, parts, width* teams);
   gpu::sync();
   parts[gpu::thread()] = x;
   gpu::sync();

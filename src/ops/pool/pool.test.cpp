@@ -11,8 +11,11 @@ namespace {
 using namespace testing_ops;
 
 TEST(Pool, IsTheMeanAndThePopulationsDeviation) {
-  expect_near([](CaseBuilder& b) { return pool(b.numbers("x", {4, 2}, {1, 7, 2, 7, 3, 7, 6, 7})); },
-              {3, 7, std::sqrt(3.5f), 1e-6f});
+  expect_near(
+      [](CaseBuilder& b) {
+        return pool(b.numbers("x", {4, 2}, {1, 7, 2, 7, 3, 7, 6, 7}));
+      },
+      {3, 7, std::sqrt(3.5f), 1e-6f});
 }
 
 // Shares 1/4 and 3/4.
@@ -25,7 +28,9 @@ TEST(Pool, WeighsByTheSoftmaxOfScores) {
 }
 
 TEST(Pool, WantsAScoreForEachNumber) {
-  EXPECT_THAT(refusal_of([](CaseBuilder& b) { return pool(b.values("x", {2, 2}), b.values("scores", {2, 1})); }),
+  EXPECT_THAT(refusal_of([](CaseBuilder& b) {
+                return pool(b.values("x", {2, 2}), b.values("scores", {2, 1}));
+              }),
               HasSubstr("pool: wants x [row, n] of a fixed size"));
 }
 

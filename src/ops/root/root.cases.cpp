@@ -7,7 +7,8 @@
 namespace consonant {
 
 std::vector<OpCase> root_cases() {
-  return elementwise_cases([](CaseBuilder& b, const Shape& shape) { return root(scale(b.values("x", shape), 0.01f), 1.5f); });
+  return elementwise_cases(
+      [](CaseBuilder& b, const Shape& shape) { return root(scale(b.values("x", shape), 0.01f), 1.5f); });
 }
 
 }  // namespace consonant

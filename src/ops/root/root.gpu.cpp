@@ -15,7 +15,7 @@ GPU_KERNEL void root(Rows<const float> x, RootAttr a, Rows<float> y) {
 
 void launch(const Args& args, Accelerator& device, std::byte*) {
   gpu::launch<root, elementwise_threads>(device, elementwise_grid(args.out[0]), 0, rows_of<const float>(args.in[0]),
-                                          args.attr<RootAttr>(), rows_of<float>(args.out[0]));
+                                         args.attr<RootAttr>(), rows_of<float>(args.out[0]));
 }
 
 }  // namespace

@@ -24,8 +24,9 @@ TEST(Snake, TakesLogarithmsOfBothParameters) {
 }
 
 TEST(Snake, AgreesOnEveryInstructionSet) {
-  expect_on_every_instruction_set(
-      [](CaseBuilder& b) { return snake(b.values("x", {1, 1}), b.vector("a", 1), b.vector("b", 1)); });
+  expect_on_every_instruction_set([](CaseBuilder& b) {
+    return snake(b.values("x", {1, 1}), b.vector("a", 1), b.vector("b", 1));
+  });
 }
 
 TEST(Snake, WantsParametersOfEachChannel) {
