@@ -38,8 +38,7 @@ class HeadFile {
   void copy_layer(int64_t i, const std::string& from = "", const std::string& to = "") {
     const std::string old = "blk." + std::to_string(i) + "." + from;
     for (const StoredTensor& t : model_.tensors)
-      if (t.name.starts_with(old))
-        add("blk." + std::to_string(blocks_) + "." + to + t.name.substr(old.size()), t);
+      if (t.name.starts_with(old)) add("blk." + std::to_string(blocks_) + "." + to + t.name.substr(old.size()), t);
   }
   // A number of the head's block behind those of a list of one a layer.
   void extend(const std::string& key, int64_t number) {
@@ -76,7 +75,8 @@ class HeadFile {
   Meta meta_;
   std::vector<Made> tensors_;
   std::mt19937 generator_{7};
-  std::filesystem::path path_ = std::filesystem::temp_directory_path() / ("head-" + std::to_string(::getpid()) + ".gguf");
+  std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() / ("head-" + std::to_string(::getpid()) + ".gguf");
 };
 
 }  // namespace consonant

@@ -24,7 +24,7 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
   const auto start = Clock::now();
   weights_.emplace(file_);
   model_ = load_language_model(file_, *weights_);
-  warn_of_unused(file_, *weights_);
+  if (options.draft != Draft::own_head) warn_of_unused(file_, *weights_);  // it is the draft that uses them
   // llama.cpp writes "no_vocab" for a model that comes without one.
   if (file_.meta->string("tokenizer.ggml.model", "no_vocab") != "no_vocab") tokenizer_ = Tokenizer::load(*file_.meta);
   check_overrides(file_);
