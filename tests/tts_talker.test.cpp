@@ -348,10 +348,10 @@ TEST(TtsTalker, AConvertedFileSpeaksAsItsOriginal) {
       const double cosine = exact ? 0.99999 : type[1] == '8' ? 0.999 : 0.9;
       EXPECT_GE(distance_of(golden.floats("replay.logits"), spoken.logits, codes).worst_cosine, cosine);
       EXPECT_GE(distance_of(golden.floats("replay.cp_logits"), spoken.code_logits, book).worst_cosine, cosine);
-      EXPECT_EQ(loaded.file.find("talker.blk.0.attn_q.weight")->type,
-                type == std::string("f32") ? DType::f32 : type == std::string("f16") ? DType::f16
-                                              : type == std::string("q8_0")          ? DType::q8_0
-                                                                                     : DType::q5_0);
+      EXPECT_EQ(loaded.file.find("talker.blk.0.attn_q.weight")->type, type == std::string("f32")    ? DType::f32
+                                                                      : type == std::string("f16")  ? DType::f16
+                                                                      : type == std::string("q8_0") ? DType::q8_0
+                                                                                                    : DType::q5_0);
     }
   std::filesystem::remove(out);
 }

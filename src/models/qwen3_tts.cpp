@@ -25,6 +25,8 @@ int64_t size(const Meta& meta, std::string_view name, int64_t most = 1 << 16) {
 int64_t size_of(const ModelFile& file, const std::string& name, size_t rank) {
   const StoredTensor* t = file.find(name);
   if (!t || t->sizes.size() != rank) bad_input("{}: the tensor {} is missing", file.meta->source, name);
+  if (t->sizes[0] < 1 || t->sizes[0] > 1 << 16)
+    bad_input("{}: the tensor {} is {}", file.meta->source, name, to_string(t->sizes));
   return t->sizes[0];
 }
 

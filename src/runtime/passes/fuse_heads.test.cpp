@@ -166,7 +166,8 @@ TEST(FuseHeads, JoinsAnAppendThatALaterOneGoesOnFrom) {
   Layer g;
   const Tensor first = g.y;
   const Rotary rotary{64, 10000, 1, false, {}};
-  const Tensor k = rope(g.heads_of("more k", 2, 64), g.pos, rotary), q = rope(g.heads_of("more q", 4, 64), g.pos, rotary);
+  const Tensor k = rope(g.heads_of("more k", 2, 64), g.pos, rotary),
+               q = rope(g.heads_of("more q", 4, 64), g.pos, rotary);
   const auto [keys, values] = kv_append(g.kv, k, g.heads_of("more v", 2, 32), g.mask);
   const auto fused = g.fused({first, attend(q, keys, values, g.mask, 0.125f), keys, values});
   const auto nodes = nodes_of(fused, Op::rope_append);
