@@ -115,9 +115,9 @@ TEST_P(SpeculativeModel, GeneratesTheSame) {
         SCOPED_TRACE(fmt::format("{}, {} tokens, setting {}", device, draft_tokens, i));
         Generation made;
         EXPECT_EQ(generate(*engine->session(), some_ids(), all[i], &made), wanted[i]);
-        EXPECT_GT(made.guessed, 0);
-        EXPECT_LE(made.accepted, made.guessed);
-        guessed += made.guessed, accepted += made.accepted;
+        EXPECT_GT(made.drafted, 0);
+        EXPECT_LE(made.accepted, made.drafted);
+        guessed += made.drafted, accepted += made.accepted;
       }
       if (GetParam().right) {
         EXPECT_GT(accepted, guessed / 4);
@@ -289,8 +289,8 @@ TEST_P(OwnHead, GeneratesTheSame) {
       const Seen wanted = generate(*a, text, options);
       Generation made;
       EXPECT_EQ(generate(*b, text, options, &made), wanted);
-      EXPECT_GT(made.guessed, 0);
-      EXPECT_LE(made.accepted, made.guessed);
+      EXPECT_GT(made.drafted, 0);
+      EXPECT_LE(made.accepted, made.drafted);
       text.resize(14);
       text.insert(text.end(), wanted.tokens.begin() + 2, wanted.tokens.begin() + 7);
     }
@@ -356,7 +356,7 @@ TEST(Speculative, TakesFewerSteps) {
   const auto engine = load(llama, llama, "emu32");
   Generation made;
   generate(*engine->session(), some_ids(), settings()[0], &made);
-  EXPECT_EQ(made.accepted, made.guessed);  // its own guesses are right
+  EXPECT_EQ(made.accepted, made.drafted);  // its own guesses are right
   EXPECT_EQ(made.tokens.size(), 21U);
   EXPECT_EQ(made.accepted, 16);  // after the first one, 4 steps of 4 guessed and 1 more
 }
@@ -402,11 +402,11 @@ TEST(Speculative, ATextLongerThanTheDraftsContextGoesOn) {
   GenerateOptions options = settings()[1];
   Generation made;
   EXPECT_EQ(generate(*engine->session(), prompt, options, &made), generate(*plain->session(), prompt, options));
-  EXPECT_GT(made.guessed, 0);
-  EXPECT_LT(made.guessed, 40);
+  EXPECT_GT(made.drafted, 0);
+  EXPECT_LT(made.drafted, 40);
   const auto longer = some_ids(static_cast<size_t>(draft.context()) + 20);
   EXPECT_EQ(generate(*engine->session(), longer, options, &made), generate(*plain->session(), longer, options));
-  EXPECT_EQ(made.guessed, 0);
+  EXPECT_EQ(made.drafted, 0);
 }
 
 // All that both models will ever need is asked for before either is loaded.

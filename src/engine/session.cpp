@@ -155,7 +155,7 @@ Generation LanguageSession::generate(std::span<const int32_t> prompt, const Gene
                     size,
                     static_cast<int64_t>(result.tokens.size()),
                     shared};
-  if (speculative) result.guessed = speculative->guessed(), result.accepted = speculative->right();
+  if (speculative) result.drafted = speculative->guessed(), result.accepted = speculative->right();
   return result;
 }
 
