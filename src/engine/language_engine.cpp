@@ -177,9 +177,7 @@ std::string LanguageEngine::render_chat(std::string_view variables, std::string_
   return ChatTemplate(text).render(json, tokens, now.empty() ? LocalTime::now() : LocalTime::parse(now));
 }
 
-std::unique_ptr<Session> LanguageEngine::session() {
-  return std::make_unique<LanguageSession>(shared_from_this());
-}
+std::unique_ptr<Session> LanguageEngine::session() { return std::make_unique<LanguageSession>(shared_from_this()); }
 
 LanguageEngine& language_engine(Engine& engine) {
   auto* language = dynamic_cast<LanguageEngine*>(&engine);
