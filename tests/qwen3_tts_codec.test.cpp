@@ -239,7 +239,8 @@ TEST(CodecFiles, AFolderIsTheSameAsGguf) {
 
 std::vector<float> ten_frames(const std::string& path) {
   LoadedDecoder codec(path, exactly_on("cpu"));
-  return codec.runner.decode(codec.runner.open(), std::span(golden().ids("dec.codes")).first(160));
+  const std::vector<int32_t> codes = golden().ids("dec.codes");
+  return codec.runner.decode(codec.runner.open(), std::span(codes).first(160));
 }
 
 // Convolutions stay in float16, and what picks codes in float32.
