@@ -13,6 +13,7 @@
 #include "engine/draft.hpp"
 #include "engine/model_setup.hpp"
 #include "tests/golden.hpp"
+#include "tests/head_file.hpp"
 
 namespace consonant {
 namespace {
@@ -27,6 +28,12 @@ const std::string llama = "llm/models/llama/model-f32.gguf", glm = "llm_mla/mode
                   glm_q8 = "llm_mla/models/glm4_moe_lite/model-Q8_0.gguf",
                   nemotron = "llm_mamba/models/nemotron_h/model-f32.gguf",
                   nemotron_q8 = "llm_mamba/models/nemotron_h/model-Q8_0.gguf";
+
+std::shared_ptr<Engine> load_path(const std::string& path, const std::string& draft, const std::string& device) {
+  EngineOptions options;
+  options.device = device, options.threads = device == "cpu" ? 1 : 2, options.context = 160, options.draft = draft;
+  return Engine::load(path, options);
+}
 
 std::shared_ptr<Engine> load(const std::string& model, const std::string& draft, const std::string& device,
                              int draft_tokens = 4, int64_t context = 160) {
@@ -108,9 +115,9 @@ TEST_P(SpeculativeModel, GeneratesTheSame) {
         SCOPED_TRACE(fmt::format("{}, {} tokens, setting {}", device, draft_tokens, i));
         Generation made;
         EXPECT_EQ(generate(*engine->session(), some_ids(), all[i], &made), wanted[i]);
-        EXPECT_GT(made.guessed, 0);
-        EXPECT_LE(made.accepted, made.guessed);
-        guessed += made.guessed, accepted += made.accepted;
+        EXPECT_GT(made.drafted, 0);
+        EXPECT_LE(made.accepted, made.drafted);
+        guessed += made.drafted, accepted += made.accepted;
       }
       if (GetParam().right) {
         EXPECT_GT(accepted, guessed / 4);
@@ -241,11 +248,115 @@ TEST(Reuse, AHybridModelReadsOnlyWhatIsNew) {
   }
 }
 
+// The tiny models with a head whose layers are copies of their own.
+std::unique_ptr<HeadFile> with_head(const std::string& architecture) {
+  if (architecture == "deepseek2") {
+    auto file = std::make_unique<HeadFile>(path_of(glm), architecture);
+    file->copy_layer(2);
+    return file;
+  }
+  auto file = std::make_unique<HeadFile>(path_of(nemotron), architecture);
+  int64_t attention = -1, experts = -1;
+  const ModelFile model = open_model(path_of(nemotron));
+  for (int64_t i = 0; i < model.meta->integer(architecture + ".block_count"); ++i) {
+    if (model.find(fmt::format("blk.{}.attn_q.weight", i))) attention = i;
+    if (model.find(fmt::format("blk.{}.ffn_gate_inp.weight", i))) experts = i;
+  }
+  file->copy_layer(attention);
+  file->copy_layer(experts, "attn_norm", "post_attention_norm");
+  for (const char* part : {"ffn_", "exp_probs_b"}) file->copy_layer(experts, part, part);
+  const auto& kv_heads = model.meta->integers(architecture + ".attention.head_count_kv");
+  file->extend(architecture + ".attention.head_count_kv", kv_heads[static_cast<size_t>(attention)]);
+  const auto& ff = model.meta->integers(architecture + ".feed_forward_length");
+  file->extend(architecture + ".feed_forward_length", ff[static_cast<size_t>(experts)]);
+  return file;
+}
+
+class OwnHead : public testing::TestWithParam<std::string> {};
+
+TEST_P(OwnHead, GeneratesTheSame) {
+  const auto file = with_head(GetParam());
+  const std::string path = file->write();
+  const std::string without = path_of(GetParam() == "deepseek2" ? glm : nemotron);
+  for (const std::string device : {"cpu", "emu32"}) {
+    const auto plain = load_path(without, "", device), engine = load_path(path, "mtp", device);
+    const auto a = plain->session(), b = engine->session();
+    std::vector<int32_t> text = some_ids();
+    for (GenerateOptions options : settings()) {
+      if (device == "emu32") options.max_tokens = 10;  // which takes its time
+      if (options.max_tokens < 0) options.max_tokens = 60;
+      options.stable = 12;
+      const Seen wanted = generate(*a, text, options);
+      Generation made;
+      EXPECT_EQ(generate(*b, text, options, &made), wanted);
+      EXPECT_GT(made.drafted, 0);
+      EXPECT_LE(made.accepted, made.drafted);
+      text.resize(14);
+      text.insert(text.end(), wanted.tokens.begin() + 2, wanted.tokens.begin() + 7);
+    }
+  }
+}
+
+// What it guesses with is what it would guess with had it read the text at once.
+TEST_P(OwnHead, GuessesTheSameHoweverItsTextCame) {
+  const auto file = with_head(GetParam());
+  const std::string path = file->write();
+  const auto engine = load_path(path, "mtp", "cpu");
+  LanguageEngine& language = language_engine(*engine);
+  const std::vector<int32_t> text = some_ids(40), other = some_ids(9);
+  std::vector<float> rows, logits;
+  {
+    const int sequence = language.runner().open();
+    const Piece piece{sequence, std::span(text).first(39), false};
+    const auto found = language.runner().evaluate({&piece, 1});
+    logits.assign(found.begin(), found.end());
+    rows.assign(language.runner().hidden().begin(), language.runner().hidden().end());
+    language.runner().close(sequence);
+  }
+  const auto width = static_cast<size_t>(language.runner().model().width);
+  ASSERT_EQ(rows.size(), 39 * width);
+  // The states are those that the logits are made from.
+  const auto output = open_model(path).find("output.weight")->load().to_floats();
+  for (size_t token = 0; token < logits.size(); token += 50) {
+    double sum = 0;
+    for (size_t i = 0; i < width; ++i) sum += double{rows[38 * width + i]} * output[token * width + i];
+    EXPECT_NEAR(sum, logits[token], 1e-2) << token;
+  }
+  const Sampler greedy{Sampling{}};
+  const auto of = [&](size_t first, size_t count) {
+    return std::span<const float>(rows).subspan(first * width, count * width);
+  };
+  std::vector<int32_t> wanted;
+  {
+    HeadGuesser guesser(*language.draft());
+    guesser.take(0, of(0, 39));
+    wanted = guesser.guess(text, 4, greedy);
+    EXPECT_EQ(wanted.size(), 4U);
+    EXPECT_EQ(guesser.guess(text, 4, greedy), std::vector<int32_t>{}) << "there is nothing new to go on from";
+  }
+  HeadGuesser guesser(*language.draft());
+  guesser.take(0, of(0, 10));
+  guesser.guess(std::span(text).first(10), 0, greedy);
+  guesser.take(10, of(10, 5));
+  EXPECT_EQ(guesser.guess(std::span(text).first(16), 3, greedy).size(), 3U);
+  guesser.take(15, of(15, 20));
+  guesser.cut(20);
+  guesser.take(17, of(17, 22));  // of which some are known
+  EXPECT_EQ(guesser.guess(text, 4, greedy), wanted);
+  // A state that isn't there is passed over.
+  guesser.cut(30);
+  guesser.take(30, of(30, 9));
+  EXPECT_EQ(guesser.guess(text, 4, greedy).size(), 4U);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OwnHead, testing::Values("deepseek2", "nemotron_h_moe"),
+                         [](const auto& info) { return info.param; });
+
 TEST(Speculative, TakesFewerSteps) {
   const auto engine = load(llama, llama, "emu32");
   Generation made;
   generate(*engine->session(), some_ids(), settings()[0], &made);
-  EXPECT_EQ(made.accepted, made.guessed);  // its own guesses are right
+  EXPECT_EQ(made.accepted, made.drafted);  // its own guesses are right
   EXPECT_EQ(made.tokens.size(), 21U);
   EXPECT_EQ(made.accepted, 16);  // after the first one, 4 steps of 4 guessed and 1 more
 }
@@ -269,6 +380,19 @@ TEST(Speculative, OtherTokensAreRefused) {
   EXPECT_THAT(refusal_of([] { load(llama, llama, "cpu", 33); }, Exit::usage), HasSubstr("from 1 to 32"));
 }
 
+TEST(Speculative, AHeadThatIsNotThereIsRefused) {
+  EXPECT_THAT(refusal_of([] { load_path(path_of(glm), "mtp", "cpu"); }, Exit::input),
+              HasSubstr("deepseek2.nextn_predict_layers is 0, so there is no head for further tokens"));
+  EXPECT_THAT(refusal_of([] { load_path(path_of(llama), "mtp", "cpu"); }, Exit::input),
+              HasSubstr("no head for further tokens is known of 'llama'"));
+  const auto two = with_head("deepseek2");
+  two->set("deepseek2.block_count", 5), two->set("deepseek2.nextn_predict_layers", 2);
+  EXPECT_THAT(refusal_of([&] { load_path(two->write(), "mtp", "cpu"); }, Exit::input),
+              HasSubstr("is 2, so there is more than the one head that is known"));
+  EXPECT_THAT(refusal_of([] { load_path(HeadFile(path_of(glm), "deepseek2").write(), "mtp", "cpu"); }, Exit::input),
+              HasSubstr("blk.3.attn_norm.weight"));
+}
+
 // A draft without room for the text isn't asked any more.
 TEST(Speculative, ATextLongerThanTheDraftsContextGoesOn) {
   const auto plain = load(llama, "", "cpu", 4, 1200), engine = load(llama, llama, "cpu", 4, 1200);
@@ -278,11 +402,11 @@ TEST(Speculative, ATextLongerThanTheDraftsContextGoesOn) {
   GenerateOptions options = settings()[1];
   Generation made;
   EXPECT_EQ(generate(*engine->session(), prompt, options, &made), generate(*plain->session(), prompt, options));
-  EXPECT_GT(made.guessed, 0);
-  EXPECT_LT(made.guessed, 40);
+  EXPECT_GT(made.drafted, 0);
+  EXPECT_LT(made.drafted, 40);
   const auto longer = some_ids(static_cast<size_t>(draft.context()) + 20);
   EXPECT_EQ(generate(*engine->session(), longer, options, &made), generate(*plain->session(), longer, options));
-  EXPECT_EQ(made.guessed, 0);
+  EXPECT_EQ(made.drafted, 0);
 }
 
 // All that both models will ever need is asked for before either is loaded.

@@ -99,7 +99,7 @@ struct Generation {
   std::vector<float> logprobs;  // of each token, natural log, of the raw logits' softmax; if asked for
   StopReason stop_reason = StopReason::end_token;
   Timings timings;
-  int64_t guessed = 0, accepted = 0;  // tokens by the draft, and those of them that were generated
+  int64_t drafted = 0, accepted = 0;  // tokens that the draft guessed, and those of them that were generated
 };
 
 // Called with each piece of text (whole characters) and the ids that it came with; returning false cancels.

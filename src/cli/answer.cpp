@@ -45,7 +45,7 @@ std::string to_json(const Generation& g, const GenerateOptions& options, const M
                      {"generate_s", g.timings.generate_s},
                      {"first_token_s", g.timings.first_token_s},
                      {"generated_tokens", g.timings.generated_tokens}};
-  if (g.guessed > 0) json["draft"] = {{"guessed", g.guessed}, {"accepted", g.accepted}};
+  if (g.drafted > 0) json["draft"] = {{"drafted", g.drafted}, {"accepted", g.accepted}};
   json["seed"] = options.sampling.seed;
   json["device"] = info.device;
   json["passed_over"] = info.passed_over;
@@ -79,9 +79,9 @@ int report(const Generation& g, const GenerateOptions& options) {
       "stop reason {}, {} tokens; first token after {:.0f} ms; prompt {} tokens, {:.1f}/s; answer {:.1f}/s; seed {}",
       name(g.stop_reason), g.tokens.size(), t.first_token_s * 1e3, t.prompt_tokens, rate(t.prompt_tokens, t.prompt_s),
       rate(t.generated_tokens - 1, t.generate_s), options.sampling.seed);
-  if (g.guessed > 0)
-    log_verbose("draft: {} of {} guessed tokens accepted ({:.0f}%)", g.accepted, g.guessed,
-                100 * double(g.accepted) / double(g.guessed));
+  if (g.drafted > 0)
+    log_verbose("draft: {} of {} guessed tokens accepted ({:.0f}%)", g.accepted, g.drafted,
+                100 * double(g.accepted) / double(g.drafted));
   return code;
 }
 

@@ -14,17 +14,24 @@ namespace {
 // Text on its way out: whole characters first, then what surely isn't a stop string, then the caller.
 class Output {
  public:
-  Output(const Tokenizer& tokenizer, const std::vector<std::string>& stop, const OnPiece& on_piece,
+  Output(const Tokenizer* tokenizer, const std::vector<std::string>& stop, const OnPiece& on_piece,
          Continuation& result)
-      : stream_(tokenizer), stops_(stop), on_piece_(on_piece), result_(result) {}
+      : stops_(stop), on_piece_(on_piece), result_(result) {
+    if (tokenizer) stream_.emplace(*tokenizer);
+  }
 
-  void add(int32_t token) { send(stops_.push(stream_.push(token))); }
+  void add(int32_t token) {
+    if (stream_)
+      send(stops_.push(stream_->push(token)));
+    else
+      call({});
+  }
   bool stop_string() const { return stops_.matched(); }
   bool refused() const { return refused_; }
 
   // The end of the text: what was held back, and ids that came without text.
   void finish() {
-    send(stops_.push(stream_.flush()));
+    if (stream_) send(stops_.push(stream_->flush()));
     send(stops_.flush());
     if (sent_ < result_.tokens.size()) call({});
   }
@@ -41,7 +48,7 @@ class Output {
     if (on_piece_ && !refused_ && !on_piece_(text, tokens)) refused_ = true;
   }
 
-  TextStream stream_;
+  std::optional<TextStream> stream_;
   StopStrings stops_;
   const OnPiece& on_piece_;
   Continuation& result_;
@@ -62,7 +69,7 @@ std::optional<Stop> read_prompt(NextLogits& model, std::span<const int32_t>& lef
 
 }  // namespace
 
-Continuation generate(NextLogits& model, const Tokenizer& tokenizer, std::span<const int32_t> prompt, int64_t cached,
+Continuation generate(NextLogits& model, const Tokenizer* tokenizer, std::span<const int32_t> prompt, int64_t cached,
                       const Autoregression& options, const OnPiece& on_piece) {
   const Clock::time_point start = Clock::now();
   const StopRules rules(options.limits, int64_t(prompt.size()));

@@ -52,8 +52,9 @@ struct Continuation {
 };
 
 // Continues `prompt`, whose first `cached` tokens the cache of `model` holds already (fewer than there are: the last
-// one is evaluated for its logits). The last generated token is not evaluated: the cache ends before it.
-Continuation generate(NextLogits& model, const Tokenizer& tokenizer, std::span<const int32_t> prompt, int64_t cached,
+// one is evaluated for its logits). The last generated token is not evaluated: the cache ends before it. Without a
+// tokenizer there is no text, and no stop string: each token comes with an empty piece.
+Continuation generate(NextLogits& model, const Tokenizer* tokenizer, std::span<const int32_t> prompt, int64_t cached,
                       const Autoregression& options, const OnPiece& on_piece);
 
 }  // namespace consonant

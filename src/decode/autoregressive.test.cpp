@@ -78,7 +78,7 @@ class Autoregressive : public testing::Test {
   }
   Continuation run(Script model, const std::vector<int32_t>& prompt = {bos, 10, 11}) {
     pieces.clear();
-    return generate(model, tokenizer, prompt, 0, options,
+    return generate(model, &tokenizer, prompt, 0, options,
                     [this](std::string_view text, std::span<const int32_t> tokens) {
                       pieces.emplace_back(text);
                       piece_tokens.insert(piece_tokens.end(), tokens.begin(), tokens.end());
@@ -106,14 +106,29 @@ TEST_F(Autoregressive, EndsAtTheEndToken) {
 
 TEST_F(Autoregressive, FeedsThePromptThenEachToken) {
   Script script = Script::of("hi");
-  generate(script, tokenizer, std::vector<int32_t>{bos, 10, 11}, 1, options, {});
+  generate(script, &tokenizer, std::vector<int32_t>{bos, 10, 11}, 1, options, {});
   EXPECT_THAT(script.asked, ElementsAre(ElementsAre(10, 11), ElementsAre(byte('h')), ElementsAre(byte('i'))));
+}
+
+TEST_F(Autoregressive, WithoutATokenizerThereAreTokensAlone) {
+  options.limits.end_tokens = {}, options.limits.max_tokens = 2;
+  Script script = Script::of("hi");
+  std::vector<int32_t> tokens;
+  const auto take = [&](std::string_view text, std::span<const int32_t> ids) {
+    EXPECT_EQ(text, "");
+    tokens.insert(tokens.end(), ids.begin(), ids.end());
+    return true;
+  };
+  const Continuation c = generate(script, nullptr, std::vector<int32_t>{bos, 10}, 1, options, take);
+  EXPECT_EQ(c.text, "");
+  EXPECT_THAT(c.tokens, ElementsAre(byte('h'), byte('i')));
+  EXPECT_EQ(tokens, c.tokens);
 }
 
 TEST_F(Autoregressive, ReadsALongPromptInParts) {
   options.prompt_chunk = 2;
   Script script = Script::of("");
-  generate(script, tokenizer, std::vector<int32_t>{1, 10, 11, 12, 13, 14}, 1, options, {});
+  generate(script, &tokenizer, std::vector<int32_t>{1, 10, 11, 12, 13, 14}, 1, options, {});
   EXPECT_THAT(script.read_, ElementsAre(ElementsAre(10, 11), ElementsAre(12, 13)));
   EXPECT_THAT(script.asked, ElementsAre(ElementsAre(14)));
 }
@@ -160,7 +175,7 @@ TEST_F(Autoregressive, Limits) {
   EXPECT_EQ(full.text, "ab");
   options.limits.max_tokens = 0;
   Script script = Script::of("abc");
-  EXPECT_EQ(generate(script, tokenizer, std::vector<int32_t>{1}, 0, options, {}).stop, Stop::caller_limit);
+  EXPECT_EQ(generate(script, &tokenizer, std::vector<int32_t>{1}, 0, options, {}).stop, Stop::caller_limit);
   EXPECT_TRUE(script.asked.empty());
 }
 
@@ -199,7 +214,7 @@ TEST_F(Autoregressive, PenaltiesSeeThePrompt) {
 TEST_F(Autoregressive, AnEmptyPromptIsBadInput) {
   Script script = Script::of("a");
   try {
-    generate(script, tokenizer, {}, 0, options, {});
+    generate(script, &tokenizer, {}, 0, options, {});
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.exit(), Exit::input);

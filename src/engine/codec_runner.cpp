@@ -57,12 +57,11 @@ void CodecDecoderRunner::close(int stream) { states_.close(stream); }
 void CodecDecoderRunner::watch(const std::vector<std::string>& globs) {
   watched_ = globs;
   programs_.clear();
+  arena_ = nullptr;
   taps_.take();
 }
 
-Program& CodecDecoderRunner::program(int64_t frames) {
-  std::unique_ptr<Program>& program = programs_[frames];
-  if (program) return *program;
+Plan CodecDecoderRunner::plan(int64_t frames) {
   PlanOptions plan = plan_options(options_, weights_, watched_);
   plan.states = [this](const StateAttr& state) { return states_.view(state); };
   StreamInputs s = states_.inputs(frames);
@@ -70,7 +69,15 @@ Program& CodecDecoderRunner::program(int64_t frames) {
   for (int64_t i = 0; i < model_.codebooks; ++i) codes.push_back(input(code_name(i), DType::i32, {frames}));
   std::vector<Tensor> outputs = {model_.samples(codes, s)};
   StreamStates::add_outputs(s, outputs);
-  program = std::make_unique<Program>(make_plan(outputs, plan));
+  return make_plan(outputs, plan);
+}
+
+// What an accelerator can't run it refuses with the largest step's plan, before anything is decoded.
+Program& CodecDecoderRunner::program(int64_t frames) {
+  Accelerator* const accelerator = options_.device.accelerator.get();
+  if (accelerator && !arena_) arena_ = std::make_shared<Buffer>(plan(most_frames).arena_bytes, accelerator);
+  std::unique_ptr<Program>& program = programs_[frames];
+  if (!program) program = std::make_unique<Program>(plan(frames), arena_);
   return *program;
 }
 

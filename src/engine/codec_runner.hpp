@@ -52,6 +52,7 @@ class CodecDecoderRunner {
     int64_t decoded = 0;
   };
 
+  Plan plan(int64_t frames);
   Program& program(int64_t frames);
   void step(int stream, std::span<const int32_t> codes, std::vector<float>* samples);
   void steps(int stream, std::span<const int32_t> codes, std::vector<float>* samples);
@@ -63,6 +64,7 @@ class CodecDecoderRunner {
   WeightStore weights_;
   StreamStates states_;
   std::vector<Stream> streams_;
+  std::shared_ptr<Buffer> arena_;                         // an accelerator's, of all programs
   std::map<int64_t, std::unique_ptr<Program>> programs_;  // by frames
   std::vector<std::string> watched_;
   TapStore taps_;

@@ -27,12 +27,10 @@ void check_same_tokens(const ModelFile& draft, int64_t size, const ModelFile& ta
       bad_input("{}: a draft whose token {} is '{}', but the model's is '{}'", name, i, mine[i], theirs[i]);
 }
 
-constexpr const char* own_head = "mtp";
-
 EngineOptions checked(EngineOptions options) {
   if (options.draft_tokens < 1 || options.draft_tokens > most_draft_tokens)
     bad_usage("{} draft tokens, but they go from 1 to {}", options.draft_tokens, most_draft_tokens);
-  if (options.draft != own_head) options.override_kv.clear();  // they are the target's
+  if (options.draft != Draft::own_head) options.override_kv.clear();  // they are the target's
   return options;
 }
 

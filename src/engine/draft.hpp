@@ -16,6 +16,8 @@ namespace consonant {
 // What guesses for a model: a smaller one, or the head for further tokens in its own file ("mtp").
 class Draft {
  public:
+  static constexpr const char* own_head = "mtp";  // in the place of a path
+
   // Reads the file's description; its weights stay where they are. Bad input for a model whose tokens aren't
   // those of `target`, which is at `path`, with the first that differs, and for a file without a head.
   Draft(const std::string& path, const EngineOptions& options, const ModelFile& target,

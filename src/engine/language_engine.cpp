@@ -24,7 +24,7 @@ LanguageEngine::LanguageEngine(const std::string& path, const EngineOptions& opt
   const auto start = Clock::now();
   weights_.emplace(file_);
   model_ = load_language_model(file_, *weights_);
-  warn_of_unused(file_, *weights_);
+  if (options.draft != Draft::own_head) warn_of_unused(file_, *weights_);  // it is the draft that uses them
   // llama.cpp writes "no_vocab" for a model that comes without one.
   if (file_.meta->string("tokenizer.ggml.model", "no_vocab") != "no_vocab") tokenizer_ = Tokenizer::load(*file_.meta);
   check_overrides(file_);
@@ -177,10 +177,7 @@ std::string LanguageEngine::render_chat(std::string_view variables, std::string_
   return ChatTemplate(text).render(json, tokens, now.empty() ? LocalTime::now() : LocalTime::parse(now));
 }
 
-std::unique_ptr<Session> LanguageEngine::session() {
-  if (!tokenizer_) bad_input("{}: the model has no tokenizer, which ends of text need", file_.meta->source);
-  return std::make_unique<LanguageSession>(shared_from_this());
-}
+std::unique_ptr<Session> LanguageEngine::session() { return std::make_unique<LanguageSession>(shared_from_this()); }
 
 LanguageEngine& language_engine(Engine& engine) {
   auto* language = dynamic_cast<LanguageEngine*>(&engine);

@@ -30,8 +30,8 @@ class LanguageEngine final : public Engine, public std::enable_shared_from_this<
   std::unique_ptr<Session> session() override;
 
   Runner& runner() { return *runner_; }
-  Draft* draft() { return draft_ ? &*draft_ : nullptr; }  // null: there is none
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  Draft* draft() { return draft_ ? &*draft_ : nullptr; }                              // null: there is none
+  const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }  // null: the model has none
   const EngineOptions& options() const { return options_; }
   std::string fingerprint() const;  // see sequence_file.hpp
   const Target& target() const { return target_; }

@@ -122,7 +122,11 @@ Generation LanguageSession::generate(std::span<const int32_t> prompt, const Gene
   loop.sampling = to_sampling(options.sampling);
   loop.limits.cancelled = &cancelled_;
   if (options.deadline > 0) loop.limits.deadline = Deadline::after(options.deadline);
-  if (!options.ignore_eos) loop.limits.end_tokens = engine_->tokenizer().end_ids();
+  const Tokenizer* const tokenizer = engine_->tokenizer();
+  if (!tokenizer && (!options.ignore_eos || !options.stop.empty()))
+    bad_input("{}: the model has no tokenizer, so nothing says which tokens or strings end a text: ignore them",
+              engine_->info().path);
+  if (!options.ignore_eos) loop.limits.end_tokens = tokenizer->end_ids();
   loop.limits.max_tokens = options.max_tokens;
   loop.limits.context = context;
   loop.stop = options.stop;
@@ -136,7 +140,7 @@ Generation LanguageSession::generate(std::span<const int32_t> prompt, const Gene
                         longest);
   }
   NextLogits& model = speculative ? static_cast<NextLogits&>(*speculative) : checker;
-  Continuation made = consonant::generate(model, engine_->tokenizer(), prompt, shared, loop, on_text);
+  Continuation made = consonant::generate(model, tokenizer, prompt, shared, loop, on_text);
   if (speculative) end_at(prompt, made.tokens);
 
   Generation result;
@@ -151,7 +155,7 @@ Generation LanguageSession::generate(std::span<const int32_t> prompt, const Gene
                     size,
                     static_cast<int64_t>(result.tokens.size()),
                     shared};
-  if (speculative) result.guessed = speculative->guessed(), result.accepted = speculative->right();
+  if (speculative) result.drafted = speculative->guessed(), result.accepted = speculative->right();
   return result;
 }
 

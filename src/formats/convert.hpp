@@ -18,7 +18,8 @@ std::string conversion_types();
 // The type of each tensor in a file of that kind, by llama.cpp's rules: vectors and norms stay f32, the output matrix
 // and, for q4_k_m, some layers' attn_v and ffn_down get more bits, and rows that don't divide into blocks of 256 get a
 // kind with blocks of 32. Whisper's convolutions are f16 at least, its positions f32; Silero VAD's matrices are f16 at
-// least. Wrong usage for an unknown kind.
+// least; convolutions of Qwen3-TTS's codec are f16 at least, and what picks codes f32. Wrong usage for an unknown
+// kind.
 std::vector<GgufTensorPlan> plan_conversion(const ModelFile& model, std::string_view type);
 
 // Writes `model` as a GGUF file. Tensors that are quantised already stay as they are or become f32, f16 or bf16: to
