@@ -11,10 +11,9 @@
 #include "formats/model_file.hpp"
 #include "tasks/speech_prompt.hpp"
 #include "tests/golden.hpp"
+#include "tests/tts_codec_golden.hpp"
 
 namespace consonant {
-
-inline const std::string tts_data = CONSONANT_TEST_DATA "/tts/";
 
 // A case of the goldens, as the reference was asked for it.
 struct TtsCase {

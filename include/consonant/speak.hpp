@@ -22,8 +22,8 @@ struct VoiceSample {
 // Reads a sound file of any kind, averaged to one channel and resampled to `rate`; `warnings` get what was repaired.
 std::vector<float> read_voice(const std::string& path, int64_t rate, std::vector<std::string>* warnings = nullptr);
 
-// A sound file of one channel being written under a temporary name: `commit` gives it its own, and without it nothing is
-// left behind. Exit code 1 if a sample isn't finite or the disk is full.
+// A sound file of one channel being written under a temporary name: `commit` gives it its own, and without it nothing
+// is left behind. Exit code 1 if a sample isn't finite or the disk is full.
 class SpeechFile {
  public:
   virtual ~SpeechFile() = default;
@@ -45,10 +45,10 @@ struct CodeSampling {
 };
 
 struct SpeakOptions {
-  std::string text;               // cut into sentences, each of which is spoken by itself
-  std::string language = "auto";  // a name that the model knows
-  std::string speaker;            // one of the model's; empty: its first one, if it has any
-  std::string instruction;        // how to speak; or, for a model that designs voices, what the voice is like
+  std::string text;                  // cut into sentences, each of which is spoken by itself
+  std::string language = "auto";     // a name that the model knows
+  std::string speaker;               // one of the model's; empty: its first one, if it has any
+  std::string instruction;           // how to speak; or, for a model that designs voices, what the voice is like
   std::optional<VoiceSample> voice;  // to be cloned. Whoever asks has the right to.
   CodeSampling sampling;
   int64_t max_frames = -1;  // of a sentence; -1: 240, or 12 for each code point of it if that is more
@@ -103,11 +103,11 @@ class Synthesizer {
   virtual ~Synthesizer() = default;
 
   virtual const ModelInfo& info() const = 0;
-  virtual int64_t rate() const = 0;                          // samples a second
-  virtual std::vector<std::string> speakers() const = 0;     // that it has learnt
+  virtual int64_t rate() const = 0;                       // samples a second
+  virtual std::vector<std::string> speakers() const = 0;  // that it has learnt
   virtual std::vector<std::string> languages() const = 0;
-  virtual bool clones() const = 0;                           // takes a recording
-  virtual bool designs() const = 0;                          // takes a description of the voice
+  virtual bool clones() const = 0;   // takes a recording
+  virtual bool designs() const = 0;  // takes a description of the voice
 
   // Ends for any text: each sentence's frames are bounded. Bad input for a text with nothing to say, for names that the
   // model doesn't know, and for recordings that can't be cloned.

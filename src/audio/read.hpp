@@ -11,8 +11,8 @@
 namespace consonant {
 
 struct ReadSettings {
-  double offset = 0;     // seconds to pass over
-  double duration = -1;  // seconds to read at most; -1: all
+  double offset = 0;                 // seconds to pass over
+  double duration = -1;              // seconds to read at most; -1: all
   int64_t rate = AudioSource::rate;  // samples a second that come
   std::string ffmpeg =
       "ffmpeg";  // what reads the formats that libsndfile lacks: a path, or a name on the PATH; empty: nothing

@@ -67,8 +67,8 @@ int dispatch(const std::vector<std::string>& arguments, World& world) {
   program.set_version_flag("--version", std::string("consonant ") + version);
 
   std::vector<std::pair<CLI::App*, Action>> commands;
-  for (Action (*add)(CLI::App&) : {add_generate, add_chat, add_transcribe, add_speak, add_tokenize, add_verify, add_bench,
-                                   add_inspect, add_convert, add_pull, add_doctor}) {
+  for (Action (*add)(CLI::App&) : {add_generate, add_chat, add_transcribe, add_speak, add_tokenize, add_verify,
+                                   add_bench, add_inspect, add_convert, add_pull, add_doctor}) {
     Action action = add(program);
     commands.emplace_back(program.get_subcommands([](CLI::App*) { return true; }).back(), std::move(action));
   }

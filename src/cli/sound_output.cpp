@@ -72,9 +72,8 @@ class SoundFile final : public SoundOutput {
       : pipe_(pipe),
         path_(pipe ? std::filesystem::temp_directory_path() / fmt::format("consonant-{}.{}", getpid(), target.kind)
                    : std::filesystem::path(target.path)),
-        file_(create_speech_file(path_.string(),
-                                 target.kind == "flac" ? SpeechFileKind::flac : SpeechFileKind::wav, target.rate,
-                                 target.comment)) {}
+        file_(create_speech_file(path_.string(), target.kind == "flac" ? SpeechFileKind::flac : SpeechFileKind::wav,
+                                 target.rate, target.comment)) {}
   void write(std::span<const float> samples) override { file_->write(samples); }
   void finish() override {
     file_->commit();

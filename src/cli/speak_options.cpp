@@ -44,7 +44,8 @@ void SpeakFlags::add(CLI::App& app) {
   app.add_option("--top-k", top_k, "Only the K likeliest codes; 0: off; default: the model's, mostly 50")->group(group);
   app.add_option("--top-p", top_p, "Only the likeliest codes that together reach P; 1: off; default: the model's")
       ->group(group);
-  app.add_option("--repeat-penalty", repeat_penalty, "Divides the logits of codes that came before; default: the model's")
+  app.add_option("--repeat-penalty", repeat_penalty,
+                 "Divides the logits of codes that came before; default: the model's")
       ->group(group);
   app.add_option("--seed", seed, "Seed of the draws; default: a new one each time, which is reported")->group(group);
   app.add_option("--max-frames", max_frames,
@@ -87,7 +88,8 @@ void SpeakFlags::check() const {
   if (voice && voice_text && voice_text->find_first_not_of(" \t\r\n") == std::string::npos)
     bad_input("--voice-text is empty: leave it out to take the voice alone");
   if (json && out == "-") bad_usage("--json and -o -: standard output can't hold both");
-  if (temperature) check_range(*temperature >= 0 && std::isfinite(*temperature), "--temp", *temperature, "0 or greater");
+  if (temperature)
+    check_range(*temperature >= 0 && std::isfinite(*temperature), "--temp", *temperature, "0 or greater");
   if (top_k) check_range(*top_k >= 0, "--top-k", *top_k, "0 (off) or greater");
   if (top_p) check_range(*top_p > 0 && *top_p <= 1, "--top-p", *top_p, "above 0 and at most 1 (off)");
   if (repeat_penalty)

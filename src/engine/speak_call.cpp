@@ -79,9 +79,9 @@ Utterance SpeakCall::utterance(size_t sentence, int tries) const {
 void SpeakCall::progress(int64_t frames) {
   frames_ += frames;
   if (callbacks_.on_progress)
-    callbacks_.on_progress(done_, parts_.size(), frames_,
-                           static_cast<double>(frames_ * decoder_.model().samples_per_frame) /
-                               static_cast<double>(result_.rate));
+    callbacks_.on_progress(
+        done_, parts_.size(), frames_,
+        static_cast<double>(frames_ * decoder_.model().samples_per_frame) / static_cast<double>(result_.rate));
 }
 
 void SpeakCall::take(size_t sentence, Spoken spoken, int tries) {

@@ -44,8 +44,8 @@ std::string codec_beside(const std::filesystem::path& path) {
 void warn_of_unused_but_speaker(const ModelFile& file, const Weights& weights) {
   for (const std::string& name : weights.unused())
     if (!name.starts_with("speaker."))
-      log_warning("{}: the tensor {} isn't used: is this another model than its architecture says?",
-                  file.meta->source, name);
+      log_warning("{}: the tensor {} isn't used: is this another model than its architecture says?", file.meta->source,
+                  name);
 }
 
 template <class T>

@@ -18,8 +18,8 @@ struct ClonedVoice {
   std::vector<int32_t> codes;  // [frame, codebook]
 };
 
-// What listens to recordings of voices: a talker's speaker encoder and its codec's encoder, each loaded when it is first
-// needed.
+// What listens to recordings of voices: a talker's speaker encoder and its codec's encoder, each loaded when it is
+// first needed.
 class VoiceReader {
  public:
   // Both files must outlive it.

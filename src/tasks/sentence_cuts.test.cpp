@@ -32,8 +32,7 @@ TEST(SentenceCuts, ASentenceEndsAtItsMark) {
 }
 
 TEST(SentenceCuts, ADotWithinIsNoEnd) {
-  EXPECT_THAT(cut("It is 1.5 m. See example.org for more."),
-              ElementsAre("It is 1.5 m.", "See example.org for more."));
+  EXPECT_THAT(cut("It is 1.5 m. See example.org for more."), ElementsAre("It is 1.5 m.", "See example.org for more."));
   EXPECT_THAT(cut("Dr. Smith met J. Doe. They left."), ElementsAre("Dr. Smith met J. Doe.", "They left."));
   EXPECT_THAT(cut("wait... no, go. and on"), ElementsAre("wait... no, go. and on"));
   EXPECT_THAT(cut("This is no. 5 etc."), ElementsAre("This is no. 5 etc."));

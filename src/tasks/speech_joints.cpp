@@ -16,7 +16,9 @@ constexpr double silent = 1e-3, clipped = 0.01;
 }  // namespace
 
 SpeechJoints::SpeechJoints(int64_t rate, Sink sink)
-    : rate_(rate), fade_(std::max<int64_t>(1, std::llround(fade_s * static_cast<double>(rate)))), sink_(std::move(sink)) {}
+    : rate_(rate),
+      fade_(std::max<int64_t>(1, std::llround(fade_s * static_cast<double>(rate)))),
+      sink_(std::move(sink)) {}
 
 void SpeechJoints::give(std::span<const float> samples) {
   if (samples.empty() || !wanted_) return;
