@@ -92,7 +92,7 @@ class TensorCores : public testing::Test {
 
   template <DType Type>
   void check(int64_t k) {
-    prepare<Type>(5, 21, k);
+    prepare<Type>(most_few_tokens, 21, k);
     const auto few = results([&](const Args& args) {
       const View *const weights[] = {&args.in[1]}, *const biases[] = {&args.in[2]}, *const y[] = {&args.out[0]};
       mma::launch_few<Type>({.x = &args.in[0], .weights = weights, .biases = biases, .residual = &args.in[3], .y = y},
@@ -101,11 +101,13 @@ class TensorCores : public testing::Test {
     for (size_t i = 0; i < few.size(); ++i)  // rounding to 11 bits adds up like noise
       ASSERT_NEAR(few[i], expected[i], 4 * 0x1p-11 * std::sqrt(spread[i])) << name(Type) << ", element " << i;
     check_one_by_one<Type>(few);
-    std::byte* const scratch = device->allocate(mma::records_scratch<Type>(5, k));
+    std::byte* const scratch = device->allocate(mma::records_scratch<Type>(most_few_tokens, k));
     const auto with_records = [&](const auto& form) {
       return results([&](const Args& args) { form(args, mma::launch_records<Type>(args.in[0], *device, scratch)); });
     };
     const auto check_tiles = [&]<class T>(std::type_identity<T>) {
+      // Bfloats' two parts of 32 tokens are too much for a block of eight teams.
+      if (mma::split_memory < Type, T >> device->limits().shared_bytes) return;
       EXPECT_EQ(few, with_records([&](const Args& args, const mma::Records& records) {
                   EXPECT_TRUE((mma::launch_some_as<Type, T>(args, *device, records)));
                 }));

@@ -36,11 +36,25 @@ HWY_INLINE V sine_squared(D d, V u, V rest) {
   return hn::Mul(sine, sine);
 }
 
+// f v less what it is rounded to, u. Without a fused multiplication from halves of 12 bits, whose products are exact.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V lost_bits(D d, V f, V v, V u) {
+#if HWY_NATIVE_FMA
+  (void)d;
+  return hn::MulSub(f, v, u);
+#else
+  const auto upper = hn::BitCast(d, hn::Set(hn::RebindToUnsigned<D>(), 0xFFFFF000u));
+  const V f1 = hn::And(f, upper), f2 = hn::Sub(f, f1), v1 = hn::And(v, upper), v2 = hn::Sub(v, v1);
+  const V most = hn::Add(hn::Sub(hn::Mul(f1, v1), u), hn::Mul(f1, v2));
+  return hn::Add(hn::Add(most, hn::Mul(f2, v1)), hn::Mul(f2, v2));
+#endif
+}
+
 template <class D>
 HWY_INLINE void snake_vector(D d, const float* x, const float* frequency, const float* rest, const float* share,
                              float* y) {
   const auto v = hn::LoadU(d, x), f = hn::LoadU(d, frequency), u = hn::Mul(f, v);
-  const auto lost = hn::MulAdd(hn::LoadU(d, rest), v, hn::MulSub(f, v, u));
+  const auto lost = hn::MulAdd(hn::LoadU(d, rest), v, lost_bits(d, f, v, u));
   hn::StoreU(hn::MulAdd(hn::LoadU(d, share), sine_squared(d, u, lost), v), d, y);
 }
 

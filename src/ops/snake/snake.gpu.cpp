@@ -7,7 +7,11 @@ namespace {
 
 GPU_KERNEL void snake(Rows<const float> x, gpu::Ptr<const float> a, gpu::Ptr<const float> b, Rows<float> y) {
   for_elements(y.rows, y.cols, [&](int64_t r, int64_t i) {
-    const float v = x.row(r)[i], wave = gpu::sin(gpu::exp(a[i]) * v);
+    const float v = x.row(r)[i];
+    // An angle of some turns has lost a good part of a float's bits; what they are short of goes in by the derivative.
+    const double exact = ::exp(static_cast<double>(static_cast<float>(a[i]))) * v;
+    const auto angle = static_cast<float>(exact), rest = static_cast<float>(exact - angle);
+    const float wave = gpu::fma(rest, gpu::cos(angle), gpu::sin(angle));
     y.row(r)[i] = v + wave * wave / (gpu::exp(b[i]) + 1e-9f);
   });
 }
